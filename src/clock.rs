@@ -1,0 +1,143 @@
+//! The one reader of the wall clock.
+//!
+//! Instants are UTC Unix milliseconds (`i64`, named `*_ms`). Everything that waits for an instant waits here, so that
+//! two rules hold everywhere: no sleep exceeds one second without reading the clock again, and a clock that steps back
+//! by at most a minute stands still instead (a larger step is taken over, logged, and re-arms every timer, because
+//! every waiting future reads the clock again within a second).
+//!
+//! Tests own time through [`Clock::manual`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The longest uninterrupted sleep, in milliseconds.
+pub const MAX_NAP_MS: i64 = 1_000;
+/// The largest step back that is bridged by standing still, in milliseconds.
+pub const STAND_STILL_MS: i64 = 60_000;
+
+/// A cheap handle to the process's only clock.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Source>);
+
+#[derive(Debug)]
+enum Source {
+    /// The system's clock, shifted by `shift_ms` (0 but in tests of wrong clocks) and never stepping back a little.
+    System { high_water_ms: AtomicI64, shift_ms: i64 },
+    Manual { now: watch::Sender<i64> },
+}
+
+impl Clock {
+    /// The system's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::shifted(0)
+    }
+
+    /// The system's clock, `shift_ms` off: how tests and drills give a process a wrong clock.
+    #[must_use]
+    pub fn shifted(shift_ms: i64) -> Self {
+        Self(Arc::new(Source::System { high_water_ms: AtomicI64::new(i64::MIN), shift_ms }))
+    }
+
+    /// A clock that moves only by [`Clock::advance_ms`] and [`Clock::set_ms`].
+    #[must_use]
+    pub fn manual(start_ms: i64) -> Self {
+        Self(Arc::new(Source::Manual { now: watch::Sender::new(start_ms) }))
+    }
+
+    /// Now, in UTC Unix milliseconds.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        match &*self.0 {
+            Source::System { high_water_ms, shift_ms } => {
+                let read_ms = jiff::Timestamp::now().as_millisecond().saturating_add(*shift_ms);
+                settle(high_water_ms, read_ms)
+            }
+            Source::Manual { now } => *now.borrow(),
+        }
+    }
+
+    /// Waits until the clock shows `at_ms` or later; returns the instant read.
+    pub async fn sleep_until(&self, at_ms: i64) -> i64 {
+        match &*self.0 {
+            Source::System { .. } => loop {
+                let now_ms = self.now_ms();
+                if now_ms >= at_ms {
+                    return now_ms;
+                }
+                let nap_ms = at_ms.saturating_sub(now_ms).min(MAX_NAP_MS);
+                tokio::time::sleep(Duration::from_millis(u64::try_from(nap_ms).unwrap_or(0))).await;
+            },
+            Source::Manual { now } => {
+                let mut seen = now.subscribe();
+                match seen.wait_for(|now_ms| *now_ms >= at_ms).await {
+                    Ok(now_ms) => *now_ms,
+                    // The sender lives in `self`.
+                    Err(_) => std::future::pending().await,
+                }
+            }
+        }
+    }
+
+    /// Moves a manual clock; does nothing to the system's.
+    pub fn advance_ms(&self, by_ms: i64) {
+        if let Source::Manual { now } = &*self.0 {
+            now.send_modify(|now_ms| *now_ms = now_ms.saturating_add(by_ms));
+        }
+    }
+
+    /// Sets a manual clock, backwards too; does nothing to the system's.
+    pub fn set_ms(&self, at_ms: i64) {
+        if let Source::Manual { now } = &*self.0 {
+            now.send_replace(at_ms);
+        }
+    }
+}
+
+/// The reading to report when the clock showed `read_ms` and the latest instant reported is `high_water_ms`.
+fn settle(high_water_ms: &AtomicI64, read_ms: i64) -> i64 {
+    let before_ms = high_water_ms.fetch_max(read_ms, Ordering::Relaxed);
+    if before_ms == i64::MIN || read_ms >= before_ms {
+        return read_ms;
+    }
+    let back_ms = before_ms - read_ms;
+    if back_ms <= STAND_STILL_MS {
+        return before_ms;
+    }
+    // Whoever loses this race reads the already lowered mark, and stands at most at its own reading.
+    if high_water_ms.compare_exchange(before_ms, read_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        tracing::warn!(back_ms, "the clock stepped back; every timer reads it again");
+    }
+    read_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_step_back_stands_still_and_a_large_one_is_taken_over() {
+        let mark = AtomicI64::new(i64::MIN);
+        assert_eq!(settle(&mark, 1_000_000), 1_000_000);
+        assert_eq!(settle(&mark, 1_000_500), 1_000_500);
+        assert_eq!(settle(&mark, 1_000_500 - STAND_STILL_MS), 1_000_500);
+        assert_eq!(settle(&mark, 1_000_500 - STAND_STILL_MS - 1), 940_499);
+        assert_eq!(settle(&mark, 940_500), 940_500);
+    }
+
+    #[tokio::test]
+    async fn a_manual_clock_wakes_its_sleepers_at_the_instant_and_not_before() {
+        let clock = Clock::manual(10);
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep_until(30).await }
+        });
+        clock.advance_ms(19);
+        tokio::task::yield_now().await;
+        assert!(!sleeper.is_finished());
+        clock.advance_ms(1);
+        assert_eq!(sleeper.await.unwrap(), 30);
+    }
+}
