@@ -24,8 +24,13 @@ pub struct Clock(Arc<Source>);
 #[derive(Debug)]
 enum Source {
     /// The system's clock, shifted by `shift_ms` (0 but in tests of wrong clocks) and never stepping back a little.
-    System { high_water_ms: AtomicI64, shift_ms: i64 },
-    Manual { now: watch::Sender<i64> },
+    System {
+        high_water_ms: AtomicI64,
+        shift_ms: i64,
+    },
+    Manual {
+        now: watch::Sender<i64>,
+    },
 }
 
 impl Clock {

@@ -10,7 +10,11 @@ use crate::store::{History, InboxRow, JobState};
 pub enum Ended<'a> {
     Completed(&'a Answer),
     /// A committed partial: its text, why it was cut (`output_limit` or `stalled`), and what follows.
-    Truncated { text: &'a str, cut: &'a str, then: Then },
+    Truncated {
+        text: &'a str,
+        cut: &'a str,
+        then: Then,
+    },
 }
 
 /// What follows.
@@ -28,6 +32,13 @@ pub fn next_call(_spec: &JobSpec, _history: &History) -> Call {
 
 /// The step after an ended turn. `seq` and `repairs` are the ended turn's.
 #[must_use]
-pub fn next_step(_spec: &JobSpec, _history: &History, _ended: &Ended<'_>, _seq: u32, _repairs: u32, _now_ms: i64) -> Step {
+pub fn next_step(
+    _spec: &JobSpec,
+    _history: &History,
+    _ended: &Ended<'_>,
+    _seq: u32,
+    _repairs: u32,
+    _now_ms: i64,
+) -> Step {
     unreachable!("not written yet")
 }

@@ -65,8 +65,12 @@ pub enum Ending {
     /// The stream ended without a finish reason and without an error.
     Incomplete,
     /// A finish reason that is no completion (a cap, a context limit, a filter, a broken stream): the vendor's own word.
-    Finish { reason: String },
+    Finish {
+        reason: String,
+    },
     /// The deadline or the turn's timeout cut the call.
     Deadline,
-    Cancelled { at: CancelPoint },
+    Cancelled {
+        at: CancelPoint,
+    },
 }

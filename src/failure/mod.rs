@@ -11,5 +11,5 @@ mod record;
 
 pub use evidence::{Candidate, LimitKind, Source, SourceKind, Verdict};
 pub use fault::{CancelPoint, Ending, Fault, Phase, ResponseFault, Terminal, Transport};
-pub use reading::{Allowance, Cause, Class, Failure, Receipt, Reach};
+pub use reading::{Allowance, Cause, Class, Failure, Reach, Receipt};
 pub use record::{ErrorDocument, Identity, Limit, ModelFailure, ResetSource};

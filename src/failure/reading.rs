@@ -1,6 +1,6 @@
 //! The one reading of a failure: class, cause, limit, resume instant, and where each came from.
 
-use super::{Candidate, CancelPoint, Limit, Phase};
+use super::{CancelPoint, Candidate, Limit, Phase};
 use serde::{Deserialize, Serialize};
 
 /// For people and for code that branches.

@@ -86,7 +86,12 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// the hold that a probe was sent for, and lets the controlled number grow.
     fn answered(&self, answers: Vec<Answer>) -> impl Future<Output = Result<()>> + Send;
     /// Gives claimed turns back unsent, without a record.
-    fn give_back(&self, worker: WorkerId, turns: Vec<(JobId, Fence)>, now_ms: i64) -> impl Future<Output = Result<()>> + Send;
+    fn give_back(
+        &self,
+        worker: WorkerId,
+        turns: Vec<(JobId, Fence)>,
+        now_ms: i64,
+    ) -> impl Future<Output = Result<()>> + Send;
 
     // -- What an execution writes
 

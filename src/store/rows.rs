@@ -230,7 +230,9 @@ pub struct PermitRequest {
 pub enum Permit {
     Granted(Grant),
     /// A hold stands until then (`None`: until somebody lifts it).
-    Closed { until_ms: Option<i64> },
+    Closed {
+        until_ms: Option<i64>,
+    },
     /// A probe is out, or as many sends are in flight as may be: ask again after a change.
     Full,
     /// Somebody asked to cancel the job.
@@ -418,10 +420,21 @@ pub enum Next {
     /// Ready again behind the hold; consumes no execution.
     Behind,
     /// Ready again at `due_ms`.
-    Again { due_ms: i64, counts: bool },
+    Again {
+        due_ms: i64,
+        counts: bool,
+    },
     /// The job's next turn.
-    Turn { due_ms: Option<i64>, repairs: u32, inbox: Vec<InboxRow> },
-    Final { state: JobState, result: Option<String>, error: Option<String> },
+    Turn {
+        due_ms: Option<i64>,
+        repairs: u32,
+        inbox: Vec<InboxRow>,
+    },
+    Final {
+        state: JobState,
+        result: Option<String>,
+        error: Option<String>,
+    },
 }
 
 /// What joins the transcript besides the input and the responses: continuation prompts, follow-ups, tool results.
