@@ -3,6 +3,10 @@
 //! Requests come in, are checked whole, and are carried out against the store; nothing here touches a worker, a provider
 //! or a credential: faces and workers meet in the store.
 
+pub mod parameters;
 mod problem;
+pub mod shapes;
+pub mod why;
+pub mod words;
 
 pub use problem::{Kind, Problem};

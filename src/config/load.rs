@@ -71,9 +71,9 @@ fn one(problem: Problem) -> ConfigError {
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
     Problem {
-        origin: Origin::File { path: std::sync::Arc::new(path.to_path_buf()), line: 1 },
+        origin: Origin::Flag("--config"),
         key: String::new(),
-        what: format!("the file cannot be read ({error}); name a configuration file with --config"),
+        what: format!("{} cannot be read ({error}); name a configuration file", path.display()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! What an operator sets: read from the built-in defaults (`config/reprieve.toml`), a file, and the environment, each
 //! value with the place it came from. Everything here is resolved and validated; nothing else reads files or variables.
 
-mod duration;
 mod load;
 mod origin;
 mod policies;

@@ -3,9 +3,9 @@
 //! A mistake does not end the reading: the whole configuration is read, so that one run names everything there is to
 //! correct.
 
-use super::duration;
 use super::origin::{Origin, Problem, nearest};
 use super::tree::{Node, Table, Value};
+use crate::duration;
 use serde_json::Value as Json;
 use std::ops::RangeInclusive;
 
@@ -130,15 +130,17 @@ impl<'a> Section<'a> {
         allowed_ms: RangeInclusive<i64>,
         findings: &mut Findings,
     ) -> Option<Read<i64>> {
-        let want = "write a duration, digits with ms, s, m, h or d, such as \"750ms\", \"30s\" or \"1h30m\"";
+        let want = "for instance \"30s\"";
         let read = self.read(key, want, findings, |value| match value {
-            Value::Text(text) | Value::Raw(text) => duration::parse_ms(text),
-            Value::Integer(Some(number)) => Err(format!("{number} has no unit")),
-            other => Err(format!("{} is no duration", other.kind())),
+            Value::Text(text) | Value::Raw(text) => {
+                duration::parse_ms(text).map_err(|why| format!("`{}` {why}", text.escape_debug()))
+            }
+            Value::Integer(Some(number)) => Err(format!("{number} {}", duration::Malformed::Unitless)),
+            other => Err(format!("{} {}", other.kind(), duration::Malformed::Grammar)),
         })?;
         if !allowed_ms.contains(&read.value) {
-            let (low, high) = (duration::text(*allowed_ms.start()), duration::text(*allowed_ms.end()));
-            let what = format!("{} is out of range; write {low} to {high}", duration::text(read.value));
+            let (low, high) = (duration::write(*allowed_ms.start()), duration::write(*allowed_ms.end()));
+            let what = format!("{} is out of range; write {low} to {high}", duration::write(read.value));
             findings.problem(&read.origin, &self.key(key), what);
             return None;
         }

@@ -187,6 +187,6 @@ pub(super) fn shown_ms(
     findings: &mut Findings,
 ) -> Option<i64> {
     let read = read?;
-    findings.setting(&read.origin, &section.key(key), json!(super::duration::text(read.value)));
+    findings.setting(&read.origin, &section.key(key), json!(crate::duration::write(read.value)));
     Some(read.value)
 }
