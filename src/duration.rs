@@ -61,7 +61,8 @@ pub fn write(ms: i64) -> String {
     for (name, unit_ms) in MS.iter().rev() {
         let count = rest / unit_ms.unsigned_abs();
         if count > 0 {
-            out.push_str(&format!("{count}{name}"));
+            out.push_str(&count.to_string());
+            out.push_str(name);
             rest -= count * unit_ms.unsigned_abs();
         }
     }
