@@ -202,6 +202,60 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// A list of whole numbers; in a variable, separated by commas.
+    pub fn statuses(&mut self, key: &'static str, findings: &mut Findings) -> Option<Read<Vec<u16>>> {
+        let want = "write a list of HTTP statuses, for instance [429]";
+        self.items(key, want, findings, |item| match item {
+            Value::Integer(Some(status)) => u16::try_from(*status).map_err(|_| format!("{status} is no HTTP status")),
+            Value::Raw(text) => text.parse().map_err(|_| format!("`{}` is no HTTP status", text.escape_debug())),
+            other => Err(format!("{} is no HTTP status", other.kind())),
+        })
+    }
+
+    /// A list of durations; in a variable, separated by commas.
+    pub fn waits_ms(&mut self, key: &'static str, findings: &mut Findings) -> Option<Read<Vec<i64>>> {
+        self.items(key, "write a list of durations, for instance [\"1s\", \"2s\"]", findings, |item| match item {
+            Value::Text(text) | Value::Raw(text) => {
+                duration::parse_ms(text).map_err(|why| format!("`{}` {why}", text.escape_debug()))
+            }
+            other => Err(format!("{} is no duration", other.kind())),
+        })
+    }
+
+    fn items<T>(
+        &mut self,
+        key: &'static str,
+        want: &str,
+        findings: &mut Findings,
+        convert: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<Read<Vec<T>>> {
+        self.read(key, want, findings, |value| match value {
+            Value::List(items) => items.iter().map(|item| convert(&item.value)).collect(),
+            Value::Raw(text) => text
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(|item| convert(&Value::Raw(item.to_owned())))
+                .collect(),
+            other => Err(format!("{} is no list", other.kind())),
+        })
+    }
+
+    /// A share, 0 to 1.
+    pub fn share(&mut self, key: &'static str, findings: &mut Findings) -> Option<Read<f64>> {
+        self.read(key, "write a number from 0 to 1", findings, |value| {
+            let number = match value {
+                Value::Float(number) => Some(*number),
+                Value::Integer(Some(0)) => Some(0.0),
+                Value::Integer(Some(1)) => Some(1.0),
+                Value::Raw(text) => text.parse().ok(),
+                Value::Integer(_) => None,
+                other => return Err(format!("{} is no number", other.kind())),
+            };
+            number.filter(|number| (0.0..=1.0).contains(number)).ok_or_else(|| "out of range".to_owned())
+        })
+    }
+
     /// Ends the section: what was not asked for is refused, by name where another release knows it.
     pub fn finish(self, not_yet: &[&str], findings: &mut Findings) {
         let Some(table) = self.table else {

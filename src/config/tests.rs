@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::{Key, Timeouts};
+use crate::recovery::Policy;
 use std::io::Write;
 
 fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
@@ -36,7 +37,9 @@ fn the_documented_defaults_are_the_defaults_of_the_product() {
     assert!(config.worker.queues.is_empty());
     assert_eq!((config.retention.records_ms, config.retention.jobs_ms), (7_776_000_000, 7_776_000_000));
     assert!(config.providers.is_empty() && config.rules.is_none());
-    assert_eq!(config.policies.keys().collect::<Vec<_>>(), ["strict", "tiered"]);
+    assert_eq!(config.policies["tiered"], Policy::tiered());
+    assert_eq!(config.policies["strict"], Policy::strict());
+    assert_eq!(config.policies.len(), 2);
 }
 
 /// The file documents optional keys as comments; what it says of them is checked by taking them at their word.
@@ -133,6 +136,11 @@ fn every_mistake_names_its_line_its_key_and_what_would_be_right() {
         problem("[batch]\nprovider = \"a\"\n"),
         problem("[rules]\nfile = \"/nowhere/rules.toml\"\n"),
         problem("[recovery.tiered.refusal]\nlimits = 3\n"),
+        problem("[recovery.tiered.refusal]\nlimit = 0\n"),
+        problem("[recovery.tiered.refusal]\nceiling = \"1ms\"\n"),
+        problem("[recovery.tiered]\njitter_share = 2\n"),
+        problem("[recovery.strict.in_place]\nstatuses = [200]\n"),
+        problem("[recovery.strict.in_place]\nwaits = [\"2s\", \"1s\"]\n"),
         problem("[recovery.lenient]\nmax_wait = \"1d\"\n"),
         problem("[providers.a]\nadapter = \"openai\"\n"),
         problem("[providers.a]\nadapter = \"open-ai\"\nendpoint = \"https://x/\"\n"),
@@ -179,4 +187,16 @@ fn a_variables_mistake_names_the_variable() {
         ]
         .join("\n")
     );
+}
+
+/// Every default stands in the documented file, not only in the code: nothing is in effect that it does not show.
+#[test]
+fn the_file_says_every_default() {
+    let Loaded { settings, .. } = Config::load(None, &[]).unwrap();
+    let file = load_text(DEFAULTS, &[]).unwrap().settings;
+    assert_eq!(file.len(), settings.len());
+    for (said, setting) in file.iter().zip(&settings) {
+        assert_eq!((&said.key, &said.value), (&setting.key, &setting.value));
+        assert!(matches!(said.origin, Origin::File { .. }), "{} is not in the file", said.key);
+    }
 }

@@ -25,7 +25,7 @@ pub(super) enum Value {
     Raw(String),
     /// `None`: outside the 64-bit range.
     Integer(Option<i64>),
-    Float,
+    Float(f64),
     Bool(bool),
     Date,
     List(Vec<Node>),
@@ -38,7 +38,7 @@ impl Value {
         match self {
             Self::Text(_) | Self::Raw(_) => "a string",
             Self::Integer(_) => "an integer",
-            Self::Float => "a float",
+            Self::Float(_) => "a float",
             Self::Bool(_) => "a boolean",
             Self::Date => "a date",
             Self::List(_) => "a list",
@@ -132,7 +132,7 @@ fn convert_value(value: &Spanned<DeValue<'_>>, key_at: usize, origin: &dyn Fn(us
         DeValue::Integer(number) => {
             (at, Value::Integer(i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()))
         }
-        DeValue::Float(_) => (at, Value::Float),
+        DeValue::Float(number) => (at, Value::Float(number.as_str().replace('_', "").parse().unwrap_or(f64::NAN))),
         DeValue::Boolean(truth) => (at, Value::Bool(*truth)),
         DeValue::Datetime(_) => (at, Value::Date),
         DeValue::Array(items) => {
