@@ -26,8 +26,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// Where it listens, and whose time it obeys.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct Sim {
     shared: Arc<Shared>,
     addr: SocketAddr,
     stop: CancellationToken,
-    tasks: TaskTracker,
+    accepting: JoinHandle<()>,
 }
 
 /// What the connections share.
@@ -102,10 +102,9 @@ impl Sim {
         let scenario = Arc::new(scenario);
         let core = Mutex::new(core::Core::new(Arc::clone(&scenario), clock.now_ms()));
         let shared = Arc::new(Shared { scenario, clock, core, order: AtomicU64::new(0) });
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(serve::accept(listener, Arc::clone(&shared), stop.clone(), tasks.clone()));
-        tasks.close();
-        Ok(Self { shared, addr, stop, tasks })
+        let stop = CancellationToken::new();
+        let accepting = tokio::spawn(serve::accept(listener, Arc::clone(&shared), stop.clone()));
+        Ok(Self { shared, addr, stop, accepting })
     }
 
     #[must_use]
@@ -137,9 +136,10 @@ impl Sim {
     }
 
     /// Stops listening, closes every connection, and waits until all is closed.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
         self.stop.cancel();
-        self.tasks.wait().await;
+        // It cannot be aborted; if it panicked, the connections are closed all the same.
+        let _ = (&mut self.accepting).await;
     }
 }
 

@@ -148,9 +148,13 @@ impl Ask {
 fn key_of(head: &Parts) -> String {
     let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-    let in_query =
-        || head.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("key=")));
-    bearer.or_else(|| header("x-api-key")).or_else(|| header("x-goog-api-key")).or_else(in_query).unwrap_or("").to_owned()
+    let in_query = || head.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("key=")));
+    bearer
+        .or_else(|| header("x-api-key"))
+        .or_else(|| header("x-goog-api-key"))
+        .or_else(in_query)
+        .unwrap_or("")
+        .to_owned()
 }
 
 #[derive(Deserialize)]

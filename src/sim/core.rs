@@ -8,7 +8,7 @@ use super::ledger::{
 };
 use super::meter::{Meter, Refused};
 use super::refusal::Kind;
-use super::scenario::{Count, Deed, Limit, Manner, Reach, Refuse, Rule, Scenario};
+use super::scenario::{Count, Deed, Limit, Manner, Reach, Refuse, Rule, Scenario, Since};
 use super::text;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub(super) struct Refusing {
     pub kind: Kind,
     pub limit: u64,
     pub requested: u64,
+    pub per_ms: i64,
     /// When it would be answered again; `None`: no reset is known.
     pub true_ms: Option<i64>,
     /// Where it came from, for latency and skew of a rule.
@@ -99,6 +100,8 @@ struct LimitState {
 
 #[derive(Debug, Default)]
 struct RuleState {
+    /// When the first request came that it concerns at any time.
+    first_ms: Option<i64>,
     seen: u64,
     taken: u64,
 }
@@ -147,14 +150,15 @@ impl Core {
         let grace_ms = self.scenario.grace_ms;
         let judged =
             self.scopes[scope].refusals.judge(arrival, grace_ms).or(self.keys[key].refusals.judge(arrival, grace_ms));
-        let mut admitted =
-            Admitted { n: 0, epoch: self.epoch, scope, key, reach: Reach::KeyModel, held: Vec::new() };
+        let mut admitted = Admitted { n: 0, epoch: self.epoch, scope, key, reach: Reach::KeyModel, held: Vec::new() };
         let (verdict, by) = self.decide(ask, arrival.at_ms, cost_tokens, &mut admitted);
-        if let Verdict::Refuse(refusing) = &verdict {
-            let shut = refusing.shut();
-            self.refusals(&admitted).decided(shut);
+        let mut concurrent = false;
+        if let Verdict::Refuse(refusing) = &verdict
+            && refusing.kind.refuses()
+        {
+            concurrent = judged.unknowing;
+            self.refusals(&admitted).decided(refusing.shut());
         }
-        let concurrent = judged.unknowing && matches!(&verdict, Verdict::Refuse(refusing) if refusing.kind.refuses());
         let counts = &mut self.scopes[scope].counts;
         counts.received += 1;
         counts.in_flight += 1;
@@ -168,13 +172,7 @@ impl Core {
         (admitted, verdict)
     }
 
-    fn decide(
-        &mut self,
-        ask: &Ask,
-        now_ms: i64,
-        cost_tokens: u64,
-        admitted: &mut Admitted,
-    ) -> (Verdict, Option<By>) {
+    fn decide(&mut self, ask: &Ask, now_ms: i64, cost_tokens: u64, admitted: &mut Admitted) -> (Verdict, Option<By>) {
         if let Some((refusing, reach)) = self.standing(admitted, now_ms) {
             let by = refusing.rule.map(By::Rule);
             admitted.reach = reach;
@@ -261,13 +259,20 @@ impl Core {
 
     /// The first rule that takes the request. Each rule counts the requests that concern it and that no rule before it took.
     fn rule(&mut self, ask: &Ask, now_ms: i64) -> Option<usize> {
-        let since_ms = now_ms - self.started_ms;
         let scenario = Arc::clone(&self.scenario);
         for (nth, rule) in scenario.rules.iter().enumerate() {
-            if !concerns(rule, ask, since_ms) {
+            if !concerns(rule, ask) {
                 continue;
             }
             let state = &mut self.rules[nth];
+            let origin_ms = match rule.since {
+                Since::Start => self.started_ms,
+                Since::First => *state.first_ms.get_or_insert(now_ms),
+            };
+            let since_ms = now_ms - origin_ms;
+            if since_ms < rule.from_ms || rule.until_ms.is_some_and(|until_ms| since_ms >= until_ms) {
+                continue;
+            }
             state.seen += 1;
             let drawn = rule.probability.is_none_or(|share| draw(scenario.seed, nth, state.seen) < share);
             if drawn && rule.pick.takes(state.seen) {
@@ -379,7 +384,9 @@ impl Core {
             now_ms,
             totals,
             scopes: scopes.collect(),
-            limits: limits.map(|(limit, state)| LimitStats { name: limit.name.clone(), refused: state.refused }).collect(),
+            limits: limits
+                .map(|(limit, state)| LimitStats { name: limit.name.clone(), refused: state.refused })
+                .collect(),
             rules: rules
                 .map(|(rule, state)| RuleStats { name: rule.name.clone(), seen: state.seen, taken: state.taken })
                 .collect(),
@@ -440,7 +447,7 @@ impl Refusing {
 }
 
 fn scripted(refuse: &Refuse, rule: usize, true_ms: Option<i64>) -> Refusing {
-    Refusing { kind: refuse.kind, refuse: refuse.clone(), limit: 0, requested: 0, true_ms, rule: Some(rule) }
+    Refusing { kind: refuse.kind, refuse: refuse.clone(), limit: 0, requested: 0, per_ms: 0, true_ms, rule: Some(rule) }
 }
 
 fn metered(limit: &Limit, refused: Refused, requested: u64) -> Refusing {
@@ -449,7 +456,15 @@ fn metered(limit: &Limit, refused: Refused, requested: u64) -> Refusing {
         Refused::Crowded => (limit.refuse.kind, None),
         Refused::Never => (Kind::RequestTooLarge, None),
     };
-    Refusing { refuse: limit.refuse.clone(), kind, limit: limit.limit, requested, true_ms, rule: None }
+    Refusing {
+        refuse: limit.refuse.clone(),
+        kind,
+        limit: limit.limit,
+        requested,
+        per_ms: limit.per_ms,
+        true_ms,
+        rule: None,
+    }
 }
 
 /// Which of two refusals keeps the request out longer.
@@ -465,13 +480,11 @@ fn cost(limit: &Limit, tokens: u64) -> u64 {
     if limit.count == Count::Tokens { tokens } else { 1 }
 }
 
-fn concerns(rule: &Rule, ask: &Ask, since_ms: i64) -> bool {
+fn concerns(rule: &Rule, ask: &Ask) -> bool {
     rule.who.concerns(&ask.key, &ask.model)
         && rule.dialect.is_none_or(|dialect| dialect == ask.dialect)
         && rule.stream.is_none_or(|stream| stream == ask.stream)
         && rule.contains.as_ref().is_none_or(|words| ask.question.contains(words))
-        && since_ms >= rule.from_ms
-        && rule.until_ms.is_none_or(|until_ms| since_ms < until_ms)
 }
 
 /// In 0.0..1.0, from the seed, the rule and the ordinal.

@@ -11,9 +11,17 @@ pub(super) struct Meter {
 #[derive(Clone, Debug)]
 enum State {
     /// In units of one `per_ms`-th of what is counted, so that a millisecond's refill is a whole number.
-    Bucket { level: i128, read_ms: i64 },
-    Window { starts_ms: i64, used: u64 },
-    InFlight { now: u64 },
+    Bucket {
+        level: i128,
+        read_ms: i64,
+    },
+    Window {
+        starts_ms: i64,
+        used: u64,
+    },
+    InFlight {
+        now: u64,
+    },
 }
 
 /// Why a limit refuses.

@@ -267,7 +267,10 @@ mod tests {
         assert_eq!(of(Naming::XRatelimitResetEpoch, "x-ratelimit-reset"), ("1790000013".into(), 12_750));
         assert_eq!(of(Naming::XRatelimitResetEpochMs, "x-ratelimit-reset"), ("1790000012550".into(), 12_300));
         assert_eq!(of(Naming::XRatelimitResetRfc3339, "x-ratelimit-reset"), ("2026-09-21T14:13:32.55Z".into(), 12_300));
-        assert_eq!(of(Naming::Anthropic, "anthropic-ratelimit-requests-reset"), ("2026-09-21T14:13:33Z".into(), 12_750));
+        assert_eq!(
+            of(Naming::Anthropic, "anthropic-ratelimit-requests-reset"),
+            ("2026-09-21T14:13:33Z".into(), 12_750)
+        );
         assert_eq!(of(Naming::AnthropicUnified, "anthropic-ratelimit-unified-5h-reset"), ("1790000013".into(), 12_750));
         assert_eq!(of(Naming::Codex, "x-codex-primary-reset-after-seconds"), ("13".into(), 13_000));
     }

@@ -67,9 +67,22 @@ pub(super) struct About<'a> {
     /// The limit's size and what this request asked of it; 0 where no limit is concerned.
     pub limit: u64,
     pub requested: u64,
+    /// The length of the limit's window; vendors name it.
+    pub per_ms: i64,
     /// For [`Kind::Malformed`].
     pub detail: &'a str,
     pub request_id: &'a str,
+}
+
+impl About<'_> {
+    /// How the vendors call the limit's window: a word, its letter, and the word in Google's names.
+    fn window(&self) -> (&'static str, &'static str, &'static str) {
+        match self.per_ms {
+            86_400_000.. => ("day", "D", "PerDay"),
+            3_600_000.. => ("hour", "H", "PerHour"),
+            _ => ("min", "M", "PerMinute"),
+        }
+    }
 }
 
 /// An error response, ready to be framed.
@@ -120,6 +133,7 @@ fn enrich(error: &mut Map<String, Value>, members: Map<String, Value>, details: 
 
 fn openai(about: About<'_>) -> (u16, Value) {
     let About { kind, model, limit, requested, detail, .. } = about;
+    let (window, letter, _) = about.window();
     let error = |status: u16, message: String, kind: &str, code: Option<&str>| {
         (status, json!({"error": {"message": message, "type": kind, "param": null, "code": code}}))
     };
@@ -127,7 +141,7 @@ fn openai(about: About<'_>) -> (u16, Value) {
         Kind::RateLimitRequests => error(
             429,
             format!(
-                "Rate limit reached for {model} in organization org-simulated on requests per min (RPM): Limit {limit}, \
+                "Rate limit reached for {model} in organization org-simulated on requests per {window} (RP{letter}): Limit {limit}, \
                  Used {limit}, Requested 1."
             ),
             "requests",
@@ -136,7 +150,7 @@ fn openai(about: About<'_>) -> (u16, Value) {
         Kind::RateLimitTokens => error(
             429,
             format!(
-                "Rate limit reached for {model} in organization org-simulated on tokens per min (TPM): Limit {limit}, \
+                "Rate limit reached for {model} in organization org-simulated on tokens per {window} (TP{letter}): Limit {limit}, \
                  Used {limit}, Requested {requested}."
             ),
             "tokens",
@@ -151,7 +165,7 @@ fn openai(about: About<'_>) -> (u16, Value) {
         Kind::RequestTooLarge => error(
             429,
             format!(
-                "Request too large for {model} in organization org-simulated on tokens per min (TPM): Limit {limit}, \
+                "Request too large for {model} in organization org-simulated on tokens per {window} (TP{letter}): Limit {limit}, \
                  Requested {requested}. The input or output tokens must be reduced in order to run successfully."
             ),
             "tokens",
@@ -204,30 +218,36 @@ fn openai(about: About<'_>) -> (u16, Value) {
 
 fn anthropic(about: About<'_>) -> (u16, Value) {
     let About { kind, limit, requested, detail, .. } = about;
-    let error =
-        |status: u16, kind: &str, message: String| (status, json!({"type": "error", "error": {"type": kind, "message": message}}));
+    let window = match about.window().0 {
+        "min" => "minute",
+        other => other,
+    };
+    let error = |status: u16, kind: &str, message: String| {
+        (status, json!({"type": "error", "error": {"type": kind, "message": message}}))
+    };
     match kind {
         Kind::RateLimitRequests => error(
             429,
             "rate_limit_error",
-            format!("This request would exceed your organization's rate limit of {limit} requests per minute."),
+            format!("This request would exceed your organization's rate limit of {limit} requests per {window}."),
         ),
         Kind::RateLimitTokens => error(
             429,
             "rate_limit_error",
-            format!("This request would exceed your organization's rate limit of {limit} input tokens per minute."),
+            format!("This request would exceed your organization's rate limit of {limit} input tokens per {window}."),
         ),
         Kind::Concurrency => error(
             429,
             "rate_limit_error",
-            "Number of concurrent connections has exceeded your rate limit. Please try again later or contact sales.".into(),
+            "Number of concurrent connections has exceeded your rate limit. Please try again later or contact sales."
+                .into(),
         ),
         Kind::RequestTooLarge => error(
             429,
             "rate_limit_error",
             format!(
                 "This request of {requested} tokens is larger than your organization's rate limit of {limit} input tokens \
-                 per minute."
+                 per {window}."
             ),
         ),
         Kind::PlanWindow => error(
@@ -245,11 +265,9 @@ fn anthropic(about: About<'_>) -> (u16, Value) {
         Kind::BadKey => error(401, "authentication_error", "invalid x-api-key".into()),
         Kind::Overloaded => error(529, "overloaded_error", "Overloaded".into()),
         Kind::ServerError | Kind::BadGateway => error(500, "api_error", "Internal server error".into()),
-        Kind::ContextLength => error(
-            400,
-            "invalid_request_error",
-            "prompt is too long: 213462 tokens > 200000 maximum".into(),
-        ),
+        Kind::ContextLength => {
+            error(400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum".into())
+        }
         Kind::ContentFilter => error(400, "invalid_request_error", "Output blocked by content filtering policy".into()),
         Kind::Malformed => error(400, "invalid_request_error", detail.to_owned()),
         Kind::NotFound => error(404, "not_found_error", detail.to_owned()),
@@ -279,12 +297,13 @@ fn gemini(about: About<'_>) -> (u16, Value) {
         (code, body)
     };
     match kind {
-        Kind::RateLimitRequests => {
-            quota("generate_content_free_tier_requests", "GenerateRequestsPerMinutePerProjectPerModel-FreeTier")
-        }
+        Kind::RateLimitRequests => quota(
+            "generate_content_free_tier_requests",
+            &format!("GenerateRequests{}PerProjectPerModel-FreeTier", about.window().2),
+        ),
         Kind::RateLimitTokens | Kind::RequestTooLarge => quota(
             "generate_content_free_tier_input_token_count",
-            "GenerateContentInputTokensPerModelPerMinute-FreeTier",
+            &format!("GenerateContentInputTokensPerModel{}-FreeTier", about.window().2),
         ),
         Kind::Concurrency => {
             error(429, "RESOURCE_EXHAUSTED", "Too many concurrent requests. Please try again later.".into())
@@ -354,7 +373,7 @@ mod tests {
     ];
 
     fn about(kind: Kind, dialect: Dialect) -> About<'static> {
-        About { kind, dialect, model: "m", limit: 600, requested: 7, detail: "", request_id: "req_sim" }
+        About { kind, dialect, model: "m", limit: 600, requested: 7, per_ms: 60_000, detail: "", request_id: "req_sim" }
     }
 
     #[test]
@@ -368,6 +387,16 @@ mod tests {
                 })
                 .collect();
             insta::assert_snapshot!(format!("refusals_{dialect}"), table.join("\n"));
+        }
+    }
+
+    #[test]
+    fn a_day_is_called_a_day() {
+        for (dialect, word) in
+            [(Dialect::OpenAi, "per day (RPD)"), (Dialect::Anthropic, "per day"), (Dialect::Gemini, "PerDay")]
+        {
+            let about = About { per_ms: 86_400_000, ..about(Kind::RateLimitRequests, dialect) };
+            assert!(Refusal::new(about, Named::default()).body.contains(word));
         }
     }
 

@@ -85,7 +85,8 @@ pub(super) struct Who {
 
 impl Who {
     pub(super) fn concerns(&self, key: &str, model: &str) -> bool {
-        let any = |patterns: &[Pattern], name: &str| patterns.is_empty() || patterns.iter().any(|one| one.matches(name));
+        let any =
+            |patterns: &[Pattern], name: &str| patterns.is_empty() || patterns.iter().any(|one| one.matches(name));
         any(&self.models, model) && any(&self.keys, key)
     }
 }
@@ -110,7 +111,9 @@ impl Pattern {
         match &self.end {
             None => name == self.start,
             Some(end) => {
-                name.len() >= self.start.len() + end.len() && name.starts_with(&self.start) && name.ends_with(end.as_str())
+                name.len() >= self.start.len() + end.len()
+                    && name.starts_with(&self.start)
+                    && name.ends_with(end.as_str())
             }
         }
     }
@@ -150,8 +153,12 @@ pub(super) enum Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Refilled continuously, up to `burst`.
-    Bucket { burst: u64 },
-    Window { anchor: Anchor },
+    Bucket {
+        burst: u64,
+    },
+    Window {
+        anchor: Anchor,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -190,13 +197,25 @@ pub(super) struct Rule {
     pub pick: Pick,
     /// In 0..=1, drawn from the seed, the rule and the ordinal.
     pub probability: Option<f64>,
-    /// Since the start or the reset.
+    /// Where `from` and `until` are counted from.
+    pub since: Since,
     pub from_ms: i64,
     pub until_ms: Option<i64>,
     pub deed: Deed,
     pub latency_ms: Option<i64>,
     pub chunk_latency_ms: Option<i64>,
     pub date_skew_ms: Option<i64>,
+}
+
+/// Where a rule's time begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Since {
+    /// The start of the simulator, or its reset.
+    #[default]
+    Start,
+    /// The first request that the rule would concern at any time.
+    First,
 }
 
 /// Which of the requests that reach a rule it takes; ordinals start at 1.
@@ -238,7 +257,12 @@ pub(super) enum Deed {
     ErrorFrame { after_chunks: u64, kind: Kind, body: Option<String> },
     /// Bytes that are no UTF-8.
     Garble { after_chunks: u64 },
-    Answer { chars: Option<usize>, finish: Option<String>, content_type: Option<http::HeaderValue> },
+    Answer {
+        chars: Option<usize>,
+        max_tokens: Option<u64>,
+        finish: Option<String>,
+        content_type: Option<http::HeaderValue>,
+    },
 }
 
 /// How far an answer gets.

@@ -19,9 +19,9 @@ use hyper_util::rt::TokioIo;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// The longest request that is read.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
@@ -33,31 +33,35 @@ const BODY_CHUNK_BYTES: usize = 64;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken, tasks: TaskTracker) {
+/// Serves until stopped; then closes every connection, and returns when all are closed.
+pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
+    let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
+            // Ended ones are let go.
+            Some(_) = connections.join_next() => continue,
         };
-        let Ok((stream, _)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        // A connection that the peer has closed already shows itself at the first read.
-        let _ = stream.set_nodelay(true);
-        let (shared, stop) = (Arc::clone(&shared), stop.clone());
-        tasks.spawn(async move {
-            let fate = Arc::new(Fate::default());
-            let io = TokioIo::new(Wire::new(stream, Arc::clone(&fate)));
-            let service = service_fn(move |request| handle(Arc::clone(&shared), Arc::clone(&fate), request));
-            let connection = hyper::server::conn::http1::Builder::new().serve_connection(io, service);
-            tokio::select! {
-                () = stop.cancelled() => {}
-                // A broken connection is the other end's doing, or a fault of ours on purpose.
-                _ = connection => {}
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(connection(stream, Arc::clone(&shared)));
             }
-        });
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
     }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    // A connection that the peer has closed already shows itself at the first read.
+    let _ = stream.set_nodelay(true);
+    let fate = Arc::new(Fate::default());
+    let io = TokioIo::new(Wire::new(stream, Arc::clone(&fate)));
+    let service = service_fn(move |request| handle(Arc::clone(&shared), Arc::clone(&fate), request));
+    // A broken connection is the other end's doing, or a fault of ours on purpose.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
 }
 
 async fn handle(shared: Arc<Shared>, fate: Arc<Fate>, request: Request<Incoming>) -> Result<Response<Reply>, Cut> {
@@ -108,16 +112,15 @@ fn own_endpoint(shared: &Arc<Shared>, path: &str, head: &Parts) -> Response<Repl
         }
     };
     match document {
-        Ok(document) => {
-            response(StatusCode::OK, Reply::Plain(Some(document.into())), [(header::CONTENT_TYPE, JSON)])
-        }
+        Ok(document) => response(StatusCode::OK, Reply::Plain(Some(document.into())), [(header::CONTENT_TYPE, JSON)]),
         Err(_) => plain_error(Dialect::OpenAi, Kind::ServerError, ""),
     }
 }
 
 /// The answer to what is no request of any scope.
 fn plain_error(dialect: Dialect, kind: Kind, detail: &str) -> Response<Reply> {
-    let about = About { kind, dialect, model: "", limit: 0, requested: 0, detail, request_id: "req_simulated" };
+    let about =
+        About { kind, dialect, model: "", limit: 0, requested: 0, per_ms: 0, detail, request_id: "req_simulated" };
     let refusal = Refusal::new(about, Named::default());
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
     response(status, Reply::Plain(Some(refusal.body.into())), [(header::CONTENT_TYPE, JSON)])
@@ -151,7 +154,7 @@ impl Turn {
 
     async fn respond(self) -> Result<Response<Reply>, Cut> {
         let scenario = Arc::clone(&self.shared.scenario);
-        let said = self.said(scenario.answer.chars, None);
+        let said = self.said(scenario.answer.chars, None, None);
         let cost_tokens = self.ask.prompt_tokens.saturating_add(said.tokens);
         let (admitted, verdict) = self.shared.core().admit(&self.ask, self.arrival, cost_tokens);
         let id = text::hash(&[&scenario.seed.to_le_bytes(), &admitted.n.to_le_bytes()]);
@@ -182,13 +185,14 @@ impl Turn {
         }
     }
 
-    fn said(&self, chars: usize, finish: Option<&str>) -> Said {
+    /// What is still to be said, up to the request's cap and one of a rule.
+    fn said(&self, chars: usize, cap: Option<u64>, finish: Option<&str>) -> Said {
         if self.ask.wants == Wants::Embeddings {
             return Said { text: String::new(), tokens: 0, finish: String::new() };
         }
         let mut text = self.ask.text(self.shared.scenario.seed, chars);
         let mut why = Finish::Stop;
-        if let Some(max_tokens) = self.ask.max_tokens {
+        if let Some(max_tokens) = self.ask.max_tokens.into_iter().chain(cap).min() {
             let max_chars = usize::try_from(max_tokens).unwrap_or(usize::MAX).saturating_mul(text::CHARS_PER_TOKEN);
             // Bytes are never fewer than characters: most texts need not be counted.
             if text.len() > max_chars {
@@ -236,7 +240,9 @@ impl Turn {
     ) -> Response<Reply> {
         ticket.sent_tokens = sent_tokens;
         match pieces {
-            Pieces::Body(body) => self.whole(id, StatusCode::OK, content_type, body.into(), manner.date_skew_ms, ticket),
+            Pieces::Body(body) => {
+                self.whole(id, StatusCode::OK, content_type, body.into(), manner.date_skew_ms, ticket)
+            }
             Pieces::Frames(frames) => {
                 let steps = paced(frames, manner.chunk_latency_ms);
                 self.stepwise(id, content_type, steps, manner.date_skew_ms, ticket)
@@ -271,8 +277,13 @@ impl Turn {
                 Named::new(Reset { now_ms, named_ms, skew_ms, limit: refusing.limit }, refusing.kind, conventions)
             }
         };
-        ticket.shut = Some(Shut { named_ms: named.until_ms, true_ms: refusing.true_ms });
-        ticket.planned = if refusing.kind.refuses() { Outcome::Refused } else { Outcome::Failed };
+        if refusing.kind.refuses() {
+            ticket.planned = Outcome::Refused;
+            ticket.shut = Some(Shut { named_ms: named.until_ms, true_ms: refusing.true_ms });
+        } else {
+            // A failing server's `retry-after` closes no scope.
+            ticket.planned = Outcome::Failed;
+        }
         let request_id = format!("req_{id:016x}");
         let about = About {
             kind: refusing.kind,
@@ -280,6 +291,7 @@ impl Turn {
             model: &self.ask.model,
             limit: refusing.limit,
             requested: refusing.requested,
+            per_ms: refusing.per_ms,
             detail: "",
             request_id: &request_id,
         };
@@ -320,8 +332,9 @@ impl Turn {
                 }
                 Ok(response)
             }
-            Deed::Answer { chars, finish, content_type } => {
-                let said = self.said(chars.unwrap_or(self.shared.scenario.answer.chars), finish.as_deref());
+            Deed::Answer { chars, max_tokens, finish, content_type } => {
+                let chars = chars.unwrap_or(self.shared.scenario.answer.chars);
+                let said = self.said(chars, *max_tokens, finish.as_deref());
                 let pieces = self.pieces(id, &said, manner);
                 let content_type = content_type.clone().unwrap_or(stream_type);
                 Ok(self.deliver(id, pieces, manner, content_type, ticket, said.tokens))
@@ -400,6 +413,7 @@ impl Turn {
             model: &self.ask.model,
             limit: 0,
             requested: 0,
+            per_ms: 0,
             detail: "",
             request_id: "req_simulated",
         };
@@ -492,7 +506,9 @@ impl Turn {
 }
 
 fn date(at_ms: i64) -> HeaderValue {
-    naming::http_date(at_ms.div_euclid(1_000)).parse().unwrap_or(HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
+    naming::http_date(at_ms.div_euclid(1_000))
+        .parse()
+        .unwrap_or(HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
 }
 
 /// What an answer says.

@@ -1,9 +1,10 @@
 //! The scenario file as written, and its way to the checked shapes.
 
 use super::{
-    Anchor, At, Count, Deed, Dialect, Framing, Kind, Limit, Manner, Naming, Pattern, Pick, Reach, Refuse, Rule, Scenario,
-    ScenarioError, Shape, Who,
+    Anchor, At, Count, Deed, Dialect, Framing, Kind, Limit, Manner, Naming, Pattern, Pick, Reach, Refuse, Rule,
+    Scenario, ScenarioError, Shape, Since, Who,
 };
+use crate::duration;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -210,6 +211,8 @@ struct RawRule {
     first: Option<NonZeroU64>,
     every: Option<NonZeroU64>,
     probability: Option<Share>,
+    #[serde(default)]
+    since: Since,
     from: Option<Span>,
     until: Option<Span>,
     latency: Option<Span>,
@@ -248,9 +251,11 @@ impl RawRule {
         ];
         let mut deeds = deeds.into_iter().flatten();
         let (Some(deed), None) = (deeds.next(), deeds.next()) else {
-            return Err("a rule does one thing: `refuse`, `respond`, `drop`, `stall`, `truncate`, `end`, `error_frame`, \
+            return Err(
+                "a rule does one thing: `refuse`, `respond`, `drop`, `stall`, `truncate`, `end`, `error_frame`, \
                         `garble` or `answer`"
-                .into());
+                    .into(),
+            );
         };
         Ok(Rule {
             name: self.name,
@@ -260,6 +265,7 @@ impl RawRule {
             contains: self.contains,
             pick,
             probability: self.probability.map(|share| share.0),
+            since: self.since,
             from_ms: self.from.map_or(0, |span| span.0),
             until_ms: self.until.map(|span| span.0),
             deed: deed?,
@@ -279,7 +285,8 @@ impl RawRefuse {
             (Some(_), None | Some(Closes::KeyModel)) => Some(Reach::KeyModel),
             (Some(_), Some(Closes::Key)) => Some(Reach::Key),
         };
-        if reset_in_ms.is_none() && (self.named_off.is_some() || self.reset.as_ref().is_some_and(|names| !names.is_empty()))
+        if reset_in_ms.is_none()
+            && (self.named_off.is_some() || self.reset.as_ref().is_some_and(|names| !names.is_empty()))
         {
             return Err("`reset` and `named_off` need a `reset_in`".into());
         }
@@ -403,6 +410,7 @@ impl RawErrorFrame {
 #[serde(deny_unknown_fields)]
 struct RawAnswer {
     chars: Option<NonZeroUsize>,
+    max_tokens: Option<NonZeroU64>,
     finish: Option<String>,
     content_type: Option<String>,
 }
@@ -410,13 +418,15 @@ struct RawAnswer {
 impl RawAnswer {
     fn deed(self) -> Result<Deed, String> {
         let content_type = self.content_type.as_deref().map(header_value).transpose()?;
-        Ok(Deed::Answer { chars: self.chars.map(NonZeroUsize::get), finish: self.finish, content_type })
+        let (chars, max_tokens) = (self.chars.map(NonZeroUsize::get), self.max_tokens.map(NonZeroU64::get));
+        Ok(Deed::Answer { chars, max_tokens, finish: self.finish, content_type })
     }
 }
 
 fn header_value(text: &str) -> Result<http::HeaderValue, String> {
     // Header values outside ASCII are on real wires, too.
-    http::HeaderValue::from_bytes(text.as_bytes()).map_err(|_| format!("`{text}` is no header value that HTTP can carry"))
+    http::HeaderValue::from_bytes(text.as_bytes())
+        .map_err(|_| format!("`{text}` is no header value that HTTP can carry"))
 }
 
 fn who(models: Vec<Glob>, keys: Vec<Glob>) -> Who {
@@ -473,7 +483,7 @@ struct Span(i64);
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        span_ms(&text).map(Self).ok_or_else(|| de::Error::custom(not_a_duration(&text)))
+        span_ms(&text).map(Self)
     }
 }
 
@@ -488,34 +498,16 @@ impl<'de> Deserialize<'de> for Shift {
             Some(rest) => (-1, rest),
             None => (1, text.strip_prefix('+').unwrap_or(&text)),
         };
-        span_ms(rest).map(|ms| Self(sign * ms)).ok_or_else(|| de::Error::custom(not_a_duration(&text)))
+        span_ms(rest).map(|ms| Self(sign * ms))
     }
 }
 
-fn not_a_duration(text: &str) -> String {
-    format!("`{text}` is no duration; one is digits with ms, s, m, h or d, such as `1m30s`, and at most a year")
-}
-
-fn span_ms(text: &str) -> Option<i64> {
-    let mut rest = text;
-    let mut total_ms = 0_i64;
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, after) = rest.split_at(digits);
-        let units = after.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let (unit, after) = after.split_at(units);
-        let unit_ms = match unit {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return None,
-        };
-        total_ms = total_ms.checked_add(number.parse::<i64>().ok()?.checked_mul(unit_ms)?)?;
-        rest = after;
+fn span_ms<E: de::Error>(text: &str) -> Result<i64, E> {
+    let ms = duration::parse_ms(text).map_err(|malformed| E::custom(format!("`{text}` {malformed}")))?;
+    if ms > MAX_DURATION_MS {
+        return Err(E::custom(format!("`{text}` is more than a year")));
     }
-    (!text.is_empty() && total_ms <= MAX_DURATION_MS).then_some(total_ms)
+    Ok(ms)
 }
 
 #[cfg(test)]
@@ -527,35 +519,38 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_digits_with_units() {
-        assert_eq!(span_ms("1m30s"), Some(90_000));
-        assert_eq!(span_ms("250ms"), Some(250));
-        assert_eq!(span_ms("0s"), Some(0));
-        for wrong in ["", "5", "s", "1.5s", "-1s", "1 s", "400d", "99999999999999999999s"] {
-            assert_eq!(span_ms(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
     fn what_is_wrong_is_named_by_its_line() {
         assert!(problem("name = \"x\"\nsed = 1\n").starts_with("s.toml:2: unknown field `sed`"));
-        assert!(problem("name = \"x\"\n\n[answer]\nlatency = \"5\"\n").starts_with("s.toml:4: `5` is no duration"));
+        assert!(
+            problem("name = \"x\"\n\n[answer]\nlatency = \"5\"\n")
+                .starts_with("s.toml:4: `5` has a number without a unit")
+        );
         let rule = "name = \"x\"\n\n[[rules]]\nname = \"r\"\nnth = 1\nfirst = 2\ndrop = {}\n";
         assert!(problem(rule).starts_with("s.toml:3: a rule takes one of"), "{}", problem(rule));
         let rule = "name = \"x\"\n[[rules]]\nname = \"r\"\n";
         assert!(problem(rule).starts_with("s.toml:2: a rule does one thing"));
         let limit = "name = \"x\"\n\n\n[[limits]]\nname = \"l\"\ncount = \"requests\"\nlimit = 5\n";
         assert!(problem(limit).starts_with("s.toml:4: a limit needs `per`"));
-        assert!(problem("name = \"x\"\n[[limits]]\nname=\"l\"\ncount = \"words\"\n").starts_with("s.toml:4: unknown variant"));
+        assert!(
+            problem("name = \"x\"\n[[limits]]\nname=\"l\"\ncount = \"words\"\n")
+                .starts_with("s.toml:4: unknown variant")
+        );
         assert!(problem("seed = 1\n").contains("missing field `name`"));
-        assert!(problem("name = \"x\"\n[[rules]]\nname = \"r\"\nrefuse = { kind = \"bad_key\", reset = [\"retry-after\"] }\n")
-            .starts_with("s.toml:2: `reset` and `named_off` need a `reset_in`"));
+        assert!(
+            problem(
+                "name = \"x\"\n[[rules]]\nname = \"r\"\nrefuse = { kind = \"bad_key\", reset = [\"retry-after\"] }\n"
+            )
+            .starts_with("s.toml:2: `reset` and `named_off` need a `reset_in`")
+        );
     }
 
     #[test]
     fn a_missing_reset_in_is_fine_where_nothing_names_it() {
-        let scenario =
-            parse("name = \"x\"\n[[rules]]\nname = \"r\"\nrefuse = { kind = \"rate_limit_requests\", reset = [] }\n", "-").unwrap();
+        let scenario = parse(
+            "name = \"x\"\n[[rules]]\nname = \"r\"\nrefuse = { kind = \"rate_limit_requests\", reset = [] }\n",
+            "-",
+        )
+        .unwrap();
         assert_eq!(scenario.rules.len(), 1);
     }
 }
