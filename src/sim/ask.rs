@@ -50,7 +50,7 @@ pub(super) struct Ask {
     /// Everything the assistant has said so far, joined.
     pub said: String,
     pub prompt_tokens: u64,
-    /// Whether an OpenAI stream ends with a usage frame.
+    /// Whether a stream in `openai` ends with a usage frame.
     pub usage_frame: bool,
     /// How many vectors an embeddings request wants.
     pub inputs: usize,

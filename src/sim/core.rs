@@ -459,7 +459,7 @@ fn metered(limit: &Limit, refused: Refused, requested: u64) -> Refusing {
     Refusing {
         refuse: limit.refuse.clone(),
         kind,
-        limit: limit.limit,
+        limit: limit.size,
         requested,
         per_ms: limit.per_ms,
         true_ms,

@@ -52,11 +52,11 @@ impl Meter {
     /// Whether `cost` can be had now; nothing is taken.
     pub(super) fn check(&mut self, limit: &Limit, cost: u64, started_ms: i64, now_ms: i64) -> Result<(), Refused> {
         match (&mut self.state, limit.shape) {
-            (State::InFlight { now }, _) if *now < limit.limit => Ok(()),
+            (State::InFlight { now }, _) if *now < limit.size => Ok(()),
             (State::InFlight { .. }, _) => Err(Refused::Crowded),
             (State::Bucket { level, read_ms }, Shape::Bucket { burst }) => {
                 let per_ms = i128::from(limit.per_ms);
-                let rate = i128::from(limit.limit);
+                let rate = i128::from(limit.size);
                 let capacity = i128::from(burst) * per_ms;
                 let elapsed_ms = i128::from((now_ms - *read_ms).max(0));
                 *level = (*level + rate * elapsed_ms).min(capacity);
@@ -77,10 +77,10 @@ impl Meter {
                     *starts_ms = window_start(limit, anchor, started_ms, now_ms);
                     *used = 0;
                 }
-                if cost > limit.limit {
+                if cost > limit.size {
                     return Err(Refused::Never);
                 }
-                if used.saturating_add(cost) <= limit.limit {
+                if used.saturating_add(cost) <= limit.size {
                     return Ok(());
                 }
                 Err(Refused::Until(starts_ms.saturating_add(limit.per_ms)))

@@ -102,16 +102,16 @@ impl Named {
     fn add(&mut self, reset: Reset, kind: Kind, convention: Naming) -> i64 {
         let Reset { now_ms, named_ms, skew_ms, limit } = reset;
         let wait_ms = named_ms - now_ms;
-        let wait_s = ceil_s(wait_ms);
+        let seconds = ceil_s(wait_ms);
         let at_ms = named_ms + skew_ms;
-        let at_s = ceil_s(at_ms);
+        let epoch_s = ceil_s(at_ms);
         // What whole seconds and whole epoch seconds come to on the true clock.
-        let (by_wait_ms, by_epoch_ms) = (now_ms + wait_s * 1_000, at_s * 1_000 - skew_ms);
+        let (by_wait_ms, by_epoch_ms) = (now_ms + seconds * 1_000, epoch_s * 1_000 - skew_ms);
         let counted = if kind == Kind::RateLimitTokens { "tokens" } else { "requests" };
         match convention {
-            Naming::RetryAfter => self.header("retry-after", &wait_s.to_string(), by_wait_ms),
+            Naming::RetryAfter => self.header("retry-after", &seconds.to_string(), by_wait_ms),
             Naming::RetryAfterDecimal => self.header("retry-after", &decimal_s(wait_ms), named_ms),
-            Naming::RetryAfterDate => self.header("retry-after", &http_date(at_s), by_epoch_ms),
+            Naming::RetryAfterDate => self.header("retry-after", &http_date(epoch_s), by_epoch_ms),
             Naming::RetryAfterMs => self.header("retry-after-ms", &wait_ms.to_string(), named_ms),
             Naming::XRatelimit => {
                 let other = if counted == "tokens" { "requests" } else { "tokens" };
@@ -123,16 +123,16 @@ impl Named {
                 self.header(&format!("x-ratelimit-reset-{counted}"), &compound(wait_ms), named_ms)
             }
             Naming::XRatelimitReset => self.x_ratelimit_reset(&compound(wait_ms), named_ms),
-            Naming::XRatelimitResetSeconds => self.x_ratelimit_reset(&wait_s.to_string(), by_wait_ms),
-            Naming::XRatelimitResetEpoch => self.x_ratelimit_reset(&at_s.to_string(), by_epoch_ms),
+            Naming::XRatelimitResetSeconds => self.x_ratelimit_reset(&seconds.to_string(), by_wait_ms),
+            Naming::XRatelimitResetEpoch => self.x_ratelimit_reset(&epoch_s.to_string(), by_epoch_ms),
             Naming::XRatelimitResetEpochMs => self.x_ratelimit_reset(&at_ms.to_string(), named_ms),
             Naming::XRatelimitResetRfc3339 => self.x_ratelimit_reset(&rfc3339(at_ms), named_ms),
-            Naming::RatelimitReset => self.header("ratelimit-reset", &wait_s.to_string(), by_wait_ms),
+            Naming::RatelimitReset => self.header("ratelimit-reset", &seconds.to_string(), by_wait_ms),
             Naming::Anthropic => {
                 let prefix = format!("anthropic-ratelimit-{counted}");
                 self.header(&format!("{prefix}-limit"), &limit.to_string(), named_ms);
                 self.header(&format!("{prefix}-remaining"), "0", named_ms);
-                self.header(&format!("{prefix}-reset"), &rfc3339(at_s * 1_000), by_epoch_ms)
+                self.header(&format!("{prefix}-reset"), &rfc3339(epoch_s * 1_000), by_epoch_ms)
             }
             Naming::AnthropicUnified => {
                 for (name, value) in [
@@ -144,13 +144,13 @@ impl Named {
                 ] {
                     self.header(name, value, by_epoch_ms);
                 }
-                self.header("anthropic-ratelimit-unified-reset", &at_s.to_string(), by_epoch_ms);
-                self.header("anthropic-ratelimit-unified-5h-reset", &at_s.to_string(), by_epoch_ms)
+                self.header("anthropic-ratelimit-unified-reset", &epoch_s.to_string(), by_epoch_ms);
+                self.header("anthropic-ratelimit-unified-5h-reset", &epoch_s.to_string(), by_epoch_ms)
             }
             Naming::Codex => {
                 self.header("x-codex-primary-used-percent", "100", named_ms);
-                self.header("x-codex-primary-reset-after-seconds", &wait_s.to_string(), by_wait_ms);
-                self.header("x-codex-primary-reset-at", &at_s.to_string(), by_epoch_ms);
+                self.header("x-codex-primary-reset-after-seconds", &seconds.to_string(), by_wait_ms);
+                self.header("x-codex-primary-reset-at", &epoch_s.to_string(), by_epoch_ms);
                 by_wait_ms.max(by_epoch_ms)
             }
             Naming::RetryInfo => {
@@ -169,12 +169,12 @@ impl Named {
                 }));
                 named_ms
             }
-            Naming::BodyResetsAt => self.member("resets_at", at_s, by_epoch_ms),
-            Naming::BodyResetsInSeconds => self.member("resets_in_seconds", wait_s, by_wait_ms),
-            Naming::BodyResetAt => self.member("reset_at", at_s, by_epoch_ms),
+            Naming::BodyResetsAt => self.member("resets_at", epoch_s, by_epoch_ms),
+            Naming::BodyResetsInSeconds => self.member("resets_in_seconds", seconds, by_wait_ms),
+            Naming::BodyResetAt => self.member("reset_at", epoch_s, by_epoch_ms),
             Naming::BodyResetAtMs => self.member("reset_at_ms", at_ms, named_ms),
-            Naming::BodyRetryAfter => self.member("retry_after", wait_s, by_wait_ms),
-            Naming::BodyRetryAfterSeconds => self.member("retry_after_seconds", wait_s, by_wait_ms),
+            Naming::BodyRetryAfter => self.member("retry_after", seconds, by_wait_ms),
+            Naming::BodyRetryAfterSeconds => self.member("retry_after_seconds", seconds, by_wait_ms),
             Naming::BodyRetryAfterMs => self.member("retry_after_ms", wait_ms, named_ms),
             Naming::Prose => {
                 self.sentence = Some(format!("Please try again in {}.", compound(wait_ms)));

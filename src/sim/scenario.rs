@@ -166,7 +166,7 @@ pub(super) struct Limit {
     pub name: String,
     pub who: Who,
     pub count: Count,
-    pub limit: u64,
+    pub size: u64,
     pub per_ms: i64,
     pub shape: Shape,
     pub reach: Reach,

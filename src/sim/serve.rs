@@ -97,8 +97,8 @@ fn own_endpoint(shared: &Arc<Shared>, path: &str, head: &Parts) -> Response<Repl
         }
         (&Method::GET, "log") => {
             let number = |name: &str, default: u64| {
-                let pairs = head.uri.query().unwrap_or("").split('&').filter_map(|pair| pair.split_once('='));
-                pairs.filter(|(key, _)| *key == name).next_back().map_or(Some(default), |(_, value)| value.parse().ok())
+                let mut pairs = head.uri.query().unwrap_or("").split('&').filter_map(|pair| pair.split_once('='));
+                pairs.rfind(|(key, _)| *key == name).map_or(Some(default), |(_, value)| value.parse().ok())
             };
             let (Some(since), Some(limit)) = (number("since", 0), number("limit", 1_000)) else {
                 return plain_error(Dialect::OpenAi, Kind::Malformed, "`since` and `limit` are whole numbers");
@@ -371,12 +371,11 @@ impl Turn {
             }
             Deed::Stall { at, for_ms } => {
                 let (kept, rest) = self.pieces(id, &said, manner).cut(*at);
-                let (stall, rest) = match for_ms {
-                    Some(for_ms) => (Step::WaitMs(*for_ms), rest),
-                    None => {
-                        ticket.planned = Outcome::Faulted;
-                        (Step::Forever, Vec::new())
-                    }
+                let (stall, rest) = if let Some(for_ms) = for_ms {
+                    (Step::WaitMs(*for_ms), rest)
+                } else {
+                    ticket.planned = Outcome::Faulted;
+                    (Step::Forever, Vec::new())
                 };
                 Ok(self.broken(id, &said, kept, rest, vec![stall], manner, ticket))
             }

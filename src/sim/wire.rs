@@ -116,9 +116,9 @@ pub(super) enum Reply {
 }
 
 pub(super) struct Steps {
-    pub steps: VecDeque<Step>,
-    pub ticket: Ticket,
-    pub fate: Arc<Fate>,
+    next: VecDeque<Step>,
+    ticket: Ticket,
+    fate: Arc<Fate>,
     sleep: Option<Pin<Box<dyn Future<Output = i64> + Send>>>,
     /// Whether what stands before a cut had its chance to be flushed.
     flushed: bool,
@@ -126,13 +126,13 @@ pub(super) struct Steps {
 
 impl std::fmt::Debug for Steps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Steps").field("steps", &self.steps).finish_non_exhaustive()
+        f.debug_struct("Steps").field("next", &self.next).finish_non_exhaustive()
     }
 }
 
 impl Steps {
-    pub(super) fn new(steps: VecDeque<Step>, ticket: Ticket, fate: Arc<Fate>) -> Self {
-        Self { steps, ticket, fate, sleep: None, flushed: false }
+    pub(super) fn new(next: VecDeque<Step>, ticket: Ticket, fate: Arc<Fate>) -> Self {
+        Self { next, ticket, fate, sleep: None, flushed: false }
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
@@ -141,21 +141,21 @@ impl Steps {
                 ready!(sleep.as_mut().poll(cx));
                 self.sleep = None;
             }
-            match self.steps.front_mut() {
+            match self.next.front_mut() {
                 None => {
                     self.ticket.done();
                     return Poll::Ready(None);
                 }
                 Some(Step::Data(bytes)) => {
                     let bytes = std::mem::take(bytes);
-                    self.steps.pop_front();
+                    self.next.pop_front();
                     self.flushed = false;
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
                 Some(Step::WaitMs(wait_ms)) => {
                     let clock = self.ticket.shared.clock.clone();
                     let until_ms = clock.now_ms().saturating_add(*wait_ms);
-                    self.steps.pop_front();
+                    self.next.pop_front();
                     self.sleep = Some(Box::pin(async move { clock.sleep_until(until_ms).await }));
                 }
                 // The connection's task is woken when the peer leaves or the simulator stops.

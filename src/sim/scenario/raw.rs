@@ -154,7 +154,7 @@ impl RawLimit {
             name: self.name,
             who: who(self.models, self.keys),
             count: self.count,
-            limit: self.limit.get(),
+            size: self.limit.get(),
             per_ms,
             shape,
             reach: self.scope,
