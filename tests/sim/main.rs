@@ -53,6 +53,22 @@ pub async fn settled(sim: &Sim) -> Counts {
     }
 }
 
+/// Awaits something while a manual clock goes on by 10 ms whenever `ready` says so and everything else stands still.
+pub async fn advancing<T>(clock: &Clock, ready: impl Fn() -> bool, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut future => return done,
+            () = tokio::task::yield_now() => {
+                if ready() {
+                    clock.advance_ms(10);
+                }
+            }
+        }
+    }
+}
+
 /// Sends a request over a plain socket and reads to its end: every byte, and the error it ended with, if any.
 pub async fn raw(sim: &Sim, body: &Value) -> (String, Option<std::io::ErrorKind>) {
     let mut stream = TcpStream::connect(sim.addr()).await.unwrap();
