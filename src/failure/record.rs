@@ -227,9 +227,10 @@ mod tests {
         assert_eq!((limit.identity, limit.reset_at_ms), (Identity::default(), Some(5)));
         let unknown: ModelFailure = serde_json::from_value(json!({"schema_version": 1, "cause": "boredom"})).unwrap();
         assert!(unknown.is_unknown());
-        let odd: ErrorDocument =
-            serde_json::from_value(json!({"code": "x", "message": "m", "class": null, "retryable": false, "model_failure": 7}))
-                .unwrap();
+        let odd: ErrorDocument = serde_json::from_value(
+            json!({"code": "x", "message": "m", "class": null, "retryable": false, "model_failure": 7}),
+        )
+        .unwrap();
         assert!(odd.has_unreadable_record());
     }
 }
