@@ -122,6 +122,11 @@ fn numbers(mut section: Section<'_>, contract: &Numbers, reader: &mut Reader<'_>
         in_place: reader.in_place(in_place, &contract.in_place),
         requeue_after_tier: reader.truth(&mut section, "requeue_after_tier", contract.requeue_after_tier),
         commit_partials: reader.truth(&mut section, "commit_partials", contract.commit_partials),
+        ask_again_without_stream: reader.truth(
+            &mut section,
+            "ask_again_without_stream",
+            contract.ask_again_without_stream,
+        ),
         unsent_statuses: reader.statuses(&mut section, "unsent_statuses", &contract.unsent_statuses),
     };
     section.finish(&[], reader.findings);
