@@ -4,7 +4,7 @@
 //! an end it invented and a success without a finish are read from [`Sink`] and from the captured body instead.
 
 use super::request::Prepared;
-use super::sink::Sink;
+use super::sink::{Sink, UNDER_WAY};
 use super::{Answer, Broken, ChatCall, Heard, Progress, Provider, frame, verdict};
 use crate::clock::Clock;
 use crate::failure::{Ending, Fault};
@@ -23,9 +23,6 @@ pub const MAX_ANSWER_TEXT: usize = 64 * 1024 * 1024;
 
 /// How long a stream may go on after its finish reason: only its token count and its mark of the end are due.
 const TAIL: Duration = Duration::from_secs(5);
-
-/// States of an answer that genai hands on as its finish, and that say the opposite.
-const UNFINISHED: [&str; 3] = ["in_progress", "queued", "incomplete"];
 
 /// A turn that broke, with what its provider had reported until then.
 type Outcome = Result<Answer, Box<Broken>>;
@@ -115,7 +112,7 @@ impl Provider {
         let reasoning = response.reasoning_content.filter(|reasoning| !reasoning.is_empty());
         heard.tool_call = !tool_calls.is_empty();
         let word = verdict::finish(None, &body).or_else(|| response.stop_reason.map(|reason| reason.raw().to_owned()));
-        heard.finish_reason = word.filter(|word| !UNFINISHED.contains(&word.as_str()));
+        heard.finish_reason = word.filter(|word| !UNDER_WAY.contains(&word.as_str()));
         if !text.is_empty() {
             tell(Progress::Text(&text));
             heard.text.push_str(&text);
@@ -289,7 +286,7 @@ impl Turn<'_> {
         }
         if heard.finish_reason.is_none() {
             let word = end.and_then(|end| end.captured_stop_reason.as_ref()).map(StopReason::raw);
-            heard.finish_reason = word.filter(|word| !UNFINISHED.contains(word)).map(str::to_owned);
+            heard.finish_reason = word.filter(|word| !UNDER_WAY.contains(word)).map(str::to_owned);
         }
         match stopped {
             // After a finish reason nothing that breaks takes the answer back.
@@ -321,7 +318,8 @@ fn end_of(finish: Option<&str>, silent: bool) -> Result<(), Ending> {
         |word: &str| !matches!(StopReason::from(word.to_owned()), StopReason::Other(_) | StopReason::MaxTokens(_));
     match finish {
         None => Err(Ending::Incomplete),
-        Some(word) if UNFINISHED.contains(&word) => Err(Ending::Incomplete),
+        // The bare state of a Responses object that does not say what cut it.
+        Some("incomplete") => Err(Ending::Incomplete),
         Some(word) if !verdict::completes(word) => Err(Ending::Finish { reason: word.to_owned() }),
         Some(word) if silent && !known(word) => Err(Ending::Incomplete),
         Some(_) => Ok(()),

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// States of an answer that stand where a finish reason would, and say the opposite.
+pub(super) const UNDER_WAY: [&str; 2] = ["in_progress", "queued"];
+
 /// Installed in genai, read by the call. Both run on one task, so the lock is never waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sink(Arc<Mutex<Seen>>);
@@ -72,7 +75,7 @@ impl Seen {
         if self.error.is_none() && verdict::is_error(event, &value) {
             self.error = Some(value.clone());
         }
-        if let Some(word) = verdict::finish(event, &value) {
+        if let Some(word) = verdict::finish(event, &value).filter(|word| !UNDER_WAY.contains(&word.as_str())) {
             self.finish = Some(word);
         }
         self.usage = frame::merge(self.usage, frame::usage(&value));

@@ -6,7 +6,7 @@ use crate::rig::{
 use crate::wire::{Act, JSON, LAST_CHUNK, SSE_HEAD, SSE_HEAD_TO_EOF, Server, chunk, response, send as bytes, sse};
 use reprieve::config::Timeouts;
 use reprieve::failure::{Ending, Fault};
-use reprieve::provider::{Call, Progress};
+use reprieve::provider::{Call, MAX_ERROR_BODY, Progress};
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
@@ -249,6 +249,28 @@ async fn a_refusal_keeps_its_status_headers_and_body() {
             assert_eq!(values("x-request-id"), ["req-1"], "{mode:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_refusal_whose_body_breaks_off_is_that_refusal_where_genai_lets_it() {
+    let head = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 500\r\n\r\n{\"error\":";
+    // genai reads the body before it tells the status of a call without a stream.
+    for (mode, expected) in MODES.into_iter().zip(["response 429", "transport", "response 429"]) {
+        let told = meet(mode, vec![Act::Request, bytes(head)], PATIENT).await;
+        assert_eq!(told.ending(), expected, "{mode:?}");
+        if let Ending::Fault(Fault::Response(fault)) = told.outcome.unwrap_err().ending {
+            assert_eq!(fault.body, None, "{mode:?}");
+            assert!(fault.headers.contains(&("retry-after".into(), "7".into())), "{mode:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_endless_error_body_is_read_as_far_as_it_may_say_something() {
+    let body = "x".repeat(MAX_ERROR_BODY + 500_000);
+    let told = meet(Mode::Raw, vec![Act::Request, response("500 Oh", &[], &body)], PATIENT).await;
+    let Ending::Fault(Fault::Response(fault)) = told.outcome.unwrap_err().ending else { unreachable!() };
+    assert_eq!(fault.body.unwrap().as_str().map(str::len), Some(MAX_ERROR_BODY));
 }
 
 #[tokio::test]
