@@ -327,11 +327,10 @@ mod tests {
                             probing = None;
                         }
                     },
-                    Happens::Killed(which) => if let Some(permit) = take(&mut wire, which) {
-                        if hold.as_mut().and_then(|hold| hold.return_probe(permit, None)).is_some() {
-                            probing = None;
-                        }
-                    },
+                    Happens::Killed(which) => {
+                        let back = take(&mut wire, which).zip(hold.as_mut()).and_then(|(permit, hold)| hold.return_probe(permit, None));
+                        probing = probing.filter(|_| back.is_none());
+                    }
                     Happens::Silent => if let (Some(hold), Some(who)) = (&mut hold, probing) {
                         prop_assert_eq!(hold.return_probe(who, None), Some(HoldEvent::ProbeReturned));
                         probing = None;
