@@ -77,9 +77,11 @@ impl Clock {
             },
             Source::Manual { now } => {
                 let mut seen = now.subscribe();
-                match seen.wait_for(|now_ms| *now_ms >= at_ms).await {
-                    Ok(now_ms) => *now_ms,
-                    // The sender lives in `self`.
+                // The guard is let go before anything is awaited again: it is not `Send`.
+                let reached_ms = seen.wait_for(|now_ms| *now_ms >= at_ms).await.map(|now_ms| *now_ms);
+                match reached_ms {
+                    Ok(now_ms) => now_ms,
+                    // Cannot be: the sender lives in `self`.
                     Err(_) => std::future::pending().await,
                 }
             }

@@ -9,6 +9,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod duration;
 pub mod failure;
 pub mod provider;
 pub mod recovery;

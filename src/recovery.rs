@@ -1,9 +1,22 @@
 //! What to do about a failure: policies as numbers, tiers, and the one decision function that driver, holds, scheduler,
 //! API and renderers share.
 //!
-//! Pure. What happened is a [`Failure`]; what to do is a [`Decision`]; neither knows of databases, sockets or clocks.
+//! Pure. What happened is a [`Failure`](crate::failure::Failure); what to do is a [`Decision`]; neither knows of databases,
+//! sockets or clocks. Nothing here reads a failure again: class, cause and resume instant are taken as they were read.
+//!
+//! ```text
+//! Failure + Situation + Policy ── recover ────> Decision     for the job
+//!                              └─ hold_until ─> instant      for its scope, the same one
+//! ```
 
-use crate::failure::Failure;
+mod decide;
+mod hold;
+mod policy;
+
+pub use decide::recover;
+pub use hold::{hold_until, wait_source};
+pub use policy::{InPlace, InvalidPolicy, Numbers, Policy, Tier};
+
 use serde::{Deserialize, Serialize};
 
 /// May a send be repeated after it may have reached the provider?
@@ -63,7 +76,8 @@ pub struct Situation {
 }
 
 /// What follows a committed partial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "then", rename_all = "snake_case")]
 pub enum Then {
     /// The job goes on with a turn that continues the text, at or after the instant (`None`: at once).
     Continue { not_before_ms: Option<i64> },
@@ -72,24 +86,48 @@ pub enum Then {
 }
 
 /// What to do about a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub enum Decision {
+    /// Send again within this execution, after the wait.
     RetryInPlace { wait_ms: i64 },
+    /// Put the turn back behind its scope's hold; consumes no execution.
     Defer { until_ms: i64 },
+    /// Put the turn back until the instant; consumes an execution.
     Requeue { until_ms: i64 },
-    CommitPartial { then: Then },
+    /// Keep the text as one piece of the job's.
+    CommitPartial {
+        #[serde(flatten)]
+        then: Then,
+    },
+    /// The turn fails with this failure, and its job with it.
     Fail,
+    /// It was cancelled.
     Stop,
 }
 
-/// The numbers of a policy. H: see `policy.rs`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
-    pub name: String,
-}
+impl Decision {
+    /// The name that is stored and shown.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::RetryInPlace { .. } => "retry_in_place",
+            Self::Defer { .. } => "defer",
+            Self::Requeue { .. } => "requeue",
+            Self::CommitPartial { .. } => "commit_partial",
+            Self::Fail => "fail",
+            Self::Stop => "stop",
+        }
+    }
 
-/// The one decision function.
-#[must_use]
-pub fn recover(_failure: &Failure, _situation: &Situation, _policy: &Policy) -> Decision {
-    Decision::Fail
+    /// The instant of the next send that this decision names, if any, where it was taken at `now_ms`.
+    #[must_use]
+    pub fn next_send_ms(&self, now_ms: i64) -> Option<i64> {
+        match self {
+            Self::RetryInPlace { wait_ms } => Some(now_ms.saturating_add(*wait_ms)),
+            Self::Defer { until_ms } | Self::Requeue { until_ms } => Some(*until_ms),
+            Self::CommitPartial { then: Then::Continue { not_before_ms } } => Some(not_before_ms.unwrap_or(now_ms)),
+            Self::CommitPartial { then: Then::Accept } | Self::Fail | Self::Stop => None,
+        }
+    }
 }
