@@ -16,8 +16,6 @@ pub enum Error {
     #[error(transparent)]
     Rules(#[from] RulesError),
     #[error(transparent)]
-    Provider(#[from] crate::provider::ProviderError),
-    #[error(transparent)]
     Store(#[from] store::Error),
     #[error("the scheduler cannot start: {0}")]
     Scheduler(String),
@@ -56,7 +54,7 @@ impl<S: Store> Service<S> {
     /// # Errors
     /// The first part that cannot be built.
     pub async fn build(config: &Config, store: S, live: Option<worker::Live>) -> Result<Self, Error> {
-        let providers = Providers::build(config)?;
+        let providers = Providers::build(config);
         store.configure_scopes(scopes(config, &providers)).await?;
         let tiered = config.policies.get("tiered").cloned().unwrap_or_else(crate::recovery::Policy::tiered);
         Ok(Self {

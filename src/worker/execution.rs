@@ -6,7 +6,7 @@ use super::{STORE_AWAY_MS, Shared};
 use crate::agent::{self, JobSpec, Step};
 use crate::failure::{CancelPoint, Ending, ErrorDocument, Failure, Fault, Phase, Receipt, Transport};
 use crate::provider::{Answer, Broken, Call, Heard, Progress, Provider};
-use crate::recovery::{Decision, OnTruncated, Policy, Situation, Spoken, Then, recover};
+use crate::recovery::{Decision, Delivery, Policy, Situation, Spoken, Then, recover};
 use crate::store::{
     Answer as Told, Applied, ClaimedTurn, Completion, EvidenceRow, Grant, History, JobState, Next, Outcome, Permit,
     PermitRequest, RefusalRow, SendRow, Setback, Store, TurnRecord,
@@ -23,7 +23,7 @@ struct Plan {
     spec: JobSpec,
     history: History,
     call: Call,
-    provider: Arc<Provider>,
+    provider: Provider,
     policy: Policy,
 }
 
@@ -93,7 +93,7 @@ impl Plan {
         let failed = |code: &str, message: String| Unplanned::Failed(Box::new(ErrorDocument::own(code, message)));
         let spec = JobSpec::parse(&turn.spec)
             .map_err(|error| failed("spec_unreadable", format!("the stored job cannot be read: {error}")))?;
-        let provider = shared.settings.providers.get(&turn.entry).ok_or_else(|| {
+        let provider = shared.settings.providers.get(&turn.entry).cloned().ok_or_else(|| {
             failed("provider_unknown", format!("no provider `{}` is configured on this worker", turn.entry))
         })?;
         let name = spec.policy.as_deref().unwrap_or_else(|| provider.policy());
@@ -111,7 +111,8 @@ impl Plan {
         };
         let mut call = agent::next_call(&spec, &history);
         if let Call::Chat(chat) = &mut call {
-            chat.may_ask_again = policy.asks_again_without_stream(spec.delivery);
+            // A policy that sends once sends once.
+            chat.may_ask_again = spec.delivery == Delivery::AtLeastOnce && policy.numbers().transient.limit > 1;
         }
         Ok(Self { spec, history, call, provider, policy })
     }
@@ -214,7 +215,7 @@ impl<S: Store> Execution<S> {
         let barren = self.grant.barren.saturating_add(u32::from(self.grant.probe.is_some()));
         let situation = self.situation(heard, span.ended_ms, barren, jitter);
         let decision = recover(&failure, &situation, &self.plan.policy);
-        let refusal = ledger::refusal(&failure, &self.turn.lane.scope, barren, span.ended_ms, &self.plan.policy, jitter);
+        let refusal = ledger::refusal(&failure, &self.turn.lane.scope, &situation, &self.plan.policy);
         let answered = !told && ledger::opens(heard, Some(&failure));
         let written = Written {
             send: ledger::failed_send(span, &failure),
@@ -325,7 +326,7 @@ impl<S: Store> Execution<S> {
         let deadline_ms = self.turn.deadline_ms.unwrap_or(i64::MAX);
         let timeout_ms = self.timeout_at_ms().unwrap_or(i64::MAX);
         let mut changes = shared.store.changes();
-        let patience_ms = until_ms.saturating_add(self.plan.policy.near_ms());
+        let patience_ms = until_ms.saturating_add(self.plan.policy.numbers().near_ms);
         loop {
             tokio::select! {
                 biased;
@@ -343,7 +344,7 @@ impl<S: Store> Execution<S> {
                 Some(Permit::Void) | None => return Waited::Void,
                 Some(Permit::Cancelled) => return Waited::Cancelled,
                 Some(Permit::Closed { until_ms: Some(later_ms) })
-                    if later_ms - shared.clock.now_ms() <= self.plan.policy.near_ms() =>
+                    if later_ms - shared.clock.now_ms() <= self.plan.policy.numbers().near_ms =>
                 {
                     until_ms = later_ms;
                 }

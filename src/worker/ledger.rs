@@ -1,8 +1,8 @@
 //! From what happened to what is kept of it: the rows of sends, evidence, refusals and records.
 
-use crate::failure::{ErrorDocument, Failure};
+use crate::failure::{Class, ErrorDocument, Failure, Reach, Verdict};
 use crate::provider::{Answer, Heard};
-use crate::recovery::{Decision, Policy, hold_until};
+use crate::recovery::{Decision, Policy, Situation, hold_until, wait_source};
 use crate::store::{EvidenceRow, Grant, Outcome, RefusalRow, ScopeKey, SendRow, TurnRecord, Usage};
 
 /// When a send started and ended, and what it was permitted by.
@@ -59,7 +59,6 @@ pub(super) fn cut_send(span: &Span) -> SendRow {
 
 /// A refusal in the sense of holds: a rate, or an allowance whose end was named.
 pub(super) fn is_refusal(failure: &Failure) -> bool {
-    use crate::failure::Class;
     matches!(failure.class, Class::RateLimit | Class::Quota)
 }
 
@@ -68,7 +67,7 @@ pub(super) fn evidence(failure: &Failure, n: u32) -> Option<EvidenceRow> {
     if failure.evidence.is_empty() && !is_refusal(failure) {
         return None;
     }
-    let selected = failure.evidence.iter().find(|candidate| candidate.verdict == crate::failure::Verdict::Selected);
+    let selected = failure.evidence.iter().find(|candidate| candidate.verdict == Verdict::Selected);
     Some(EvidenceRow {
         n,
         received_ms: failure.received_ms,
@@ -90,27 +89,24 @@ pub(super) fn evidence(failure: &Failure, n: u32) -> Option<EvidenceRow> {
 pub(super) fn refusal(
     failure: &Failure,
     scope: &ScopeKey,
-    barren: u32,
-    now_ms: i64,
+    situation: &Situation,
     policy: &Policy,
-    jitter: f64,
 ) -> Option<RefusalRow> {
-    let until_ms = hold_until(failure, barren, now_ms, policy, jitter)?;
-    let selected = failure.evidence.iter().find(|candidate| candidate.verdict == crate::failure::Verdict::Selected);
-    // The named wait bound the hold only where it ends no earlier than our own curve.
-    let named = selected.filter(|_| failure.resume_at_ms.is_some_and(|resume_ms| resume_ms >= until_ms));
+    let until_ms = hold_until(failure, situation, policy)?;
+    let source = wait_source(failure, until_ms);
+    let selected = failure.evidence.iter().find(|candidate| candidate.verdict == Verdict::Selected);
     let scope = match failure.reach {
-        crate::failure::Reach::Account => scope.of_account(),
-        crate::failure::Reach::Model => scope.clone(),
+        Reach::Account => scope.of_account(),
+        Reach::Model => scope.clone(),
     };
     Some(RefusalRow {
         scope,
         cause: failure.cause.as_str().into(),
         kind: failure.limit.as_ref().and_then(|limit| limit.kind),
         until_ms,
-        source: named.map_or_else(|| "curve".into(), |candidate| candidate.name.clone()),
-        raw: named.and_then(|candidate| candidate.raw.clone()),
-        barren,
+        source: source.into(),
+        raw: selected.filter(|candidate| candidate.name == source).and_then(|candidate| candidate.raw.clone()),
+        barren: situation.barren,
     })
 }
 
