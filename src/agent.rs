@@ -1,9 +1,21 @@
 //! A job's next step: its spec, its transcript from records and inbox, continuation after cuts, the repair budget.
 //!
 //! Pure: values in, values out. No store, no clock, no network; the worker carries out what is decided here.
+//!
+//! ```text
+//! text of a job ── accept ──> NewJob            (submitters: API, CLI)
+//! its spec      ── JobSpec::parse ──> JobSpec   (worker)
+//! JobSpec + History ── next_call ──> Call ── … ── Ended ── next_step ──> Step
+//! ```
 
+pub mod accept;
+mod digest;
+pub mod limits;
+mod read;
+pub mod response;
 mod spec;
 mod step;
 
-pub use spec::{JobSpec, SpecError, Truncation};
-pub use step::{Ended, Step, next_call, next_step};
+pub use accept::{Directory, Entry, accept};
+pub use spec::{Body, JobSpec, SpecError, Truncation, When};
+pub use step::{Ended, Step, job_text, next_call, next_step};

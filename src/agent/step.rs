@@ -1,9 +1,11 @@
-//! What a job does next.
+//! What a job does next: its request from what has been said so far, and what follows an ended turn.
 
-use super::JobSpec;
-use crate::provider::{Answer, Call};
+use super::response::{self, Response};
+use super::{Body, JobSpec, limits};
+use crate::provider::{Answer, Call, ChatCall, Message, RawCall};
 use crate::recovery::Then;
 use crate::store::{History, InboxRow, JobState};
+use serde_json::{Value, json};
 
 /// How an execution ended, as far as the job's next step depends on it.
 #[derive(Clone, Debug)]
@@ -24,21 +26,317 @@ pub enum Step {
     Turn { due_ms: Option<i64>, repairs: u32, inbox: Vec<InboxRow> },
 }
 
+/// What the next turn of a cut answer is asked, where a cap cut it.
+const GO_ON_AFTER_CAP: &str = "Your answer reached the length limit and ends in the middle. Go on from exactly where it \
+    ends: the next character you write is put directly behind the last one. Repeat nothing and comment on nothing.";
+/// Where the connection broke.
+const GO_ON_AFTER_STALL: &str = "Your answer was cut off by a broken connection. Go on from exactly where it ends: the \
+    next character you write is put directly behind the last one. Repeat nothing and do not mention the interruption.";
+
 /// The job's next request, from its spec and what has been said so far.
 #[must_use]
-pub fn next_call(_spec: &JobSpec, _history: &History) -> Call {
-    unreachable!("not written yet")
+pub fn next_call(spec: &JobSpec, history: &History) -> Call {
+    match &spec.body {
+        Body::Raw { path, body } => {
+            Call::Raw(RawCall { model: spec.model.clone(), path: path.clone(), body: body.clone() })
+        }
+        Body::Chat { system, messages, options } => Call::Chat(ChatCall {
+            model: spec.model.clone(),
+            system: system.clone(),
+            messages: transcript(messages, history),
+            options: (**options).clone(),
+            stream: spec.stream,
+            // Whoever knows the policy says otherwise.
+            may_ask_again: false,
+        }),
+    }
 }
 
 /// The step after an ended turn. `seq` and `repairs` are the ended turn's.
 #[must_use]
-pub fn next_step(
-    _spec: &JobSpec,
-    _history: &History,
-    _ended: &Ended<'_>,
-    _seq: u32,
-    _repairs: u32,
-    _now_ms: i64,
-) -> Step {
-    unreachable!("not written yet")
+pub fn next_step(spec: &JobSpec, history: &History, ended: &Ended<'_>, seq: u32, repairs: u32, now_ms: i64) -> Step {
+    match ended {
+        // A completed answer ends the job. Here is where it will go on instead: with the tools that the answer calls, or
+        // with a message that came in meanwhile. Calls of tools that a submitter declared through `extra_body` are
+        // theirs to run, and stand in the result.
+        Ended::Completed(answer) => {
+            let text = job_text(history, &answer.text);
+            let result = response::result(history, answer, &text);
+            Step::Final { state: JobState::Succeeded, result: Some(result), error: None }
+        }
+        Ended::Truncated { text, then: Then::Accept, .. } => {
+            Step::Final { state: JobState::Succeeded, result: response::partial_result(history, text), error: None }
+        }
+        Ended::Truncated { text, cut, then: Then::Continue { not_before_ms } } => {
+            let next = seq.saturating_add(1);
+            if let Some(error) = bound(spec, history, text, next) {
+                let result = response::partial_result(history, text);
+                return Step::Final { state: JobState::Failed, result, error: Some(error) };
+            }
+            let prompt = if *cut == "output_limit" { GO_ON_AFTER_CAP } else { GO_ON_AFTER_STALL };
+            let prompt = json!({"role": "user", "content": prompt});
+            Step::Turn {
+                due_ms: *not_before_ms,
+                repairs: repairs.saturating_add(1),
+                inbox: vec![InboxRow {
+                    seq: next,
+                    kind: "continuation".to_owned(),
+                    body: prompt.to_string(),
+                    at_ms: now_ms,
+                }],
+            }
+        }
+    }
+}
+
+/// A job's text: the pieces of its last answer, joined byte for byte. `last` is the piece that is not in the history.
+#[must_use]
+pub fn job_text(history: &History, last: &str) -> String {
+    let pieces = history.responses.iter().rev().take_while(|(_, cut, _)| cut.is_some()).collect::<Vec<_>>();
+    let mut text = String::new();
+    for (_, _, document) in pieces.into_iter().rev() {
+        text.push_str(&said(document));
+    }
+    text.push_str(last);
+    text
+}
+
+/// What keeps a job from another turn, as an error document (contract §7: a code of our own has a null class).
+fn bound(spec: &JobSpec, history: &History, last: &str, next: u32) -> Option<String> {
+    let document = |code: &str, message: String| {
+        json!({"code": code, "message": message, "class": null, "retryable": false}).to_string()
+    };
+    if next > spec.max_turns {
+        let message = format!("the job has had all of its {} turns and its answer is not complete", spec.max_turns);
+        return Some(document("turn_limit", message));
+    }
+    let said = history.responses.iter().map(|(_, _, response)| response.len());
+    let told = history.inbox.iter().map(|row| row.body.len());
+    let bytes = said.chain(told).fold(last.len(), usize::saturating_add);
+    if bytes > limits::TRANSCRIPT_BYTES {
+        let message = format!("the transcript has {bytes} bytes; at most {} are sent again", limits::TRANSCRIPT_BYTES);
+        return Some(document("transcript_limit", message));
+    }
+    None
+}
+
+/// Input, then turn by turn what was put before it and what it said.
+fn transcript(input: &[Message], history: &History) -> Vec<Message> {
+    let mut messages = input.to_vec();
+    let mut inbox = history.inbox.iter().peekable();
+    for (seq, _, document) in &history.responses {
+        while let Some(row) = inbox.next_if(|row| row.seq <= *seq) {
+            messages.extend(told(row));
+        }
+        let text = said(document);
+        // An empty message is refused by several providers, and says nothing.
+        if !text.is_empty() {
+            messages.push(Message { role: "assistant".to_owned(), content: Value::String(text) });
+        }
+    }
+    messages.extend(inbox.filter_map(told));
+    messages
+}
+
+/// A response's text. One that cannot be read says nothing, and hides none of its neighbours.
+fn said(document: &str) -> String {
+    Response::read(document).map(|response| response.text).unwrap_or_default()
+}
+
+/// An inbox row is a message as it was put in.
+fn told(row: &InboxRow) -> Option<Message> {
+    serde_json::from_str(&row.body).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::ErrorDocument;
+    use crate::store::Usage;
+    use proptest::prelude::*;
+
+    fn spec(more: &str) -> JobSpec {
+        JobSpec::parse(&format!(r#"{{"model":"m","input":"go","system":"s"{more}}}"#)).unwrap()
+    }
+
+    fn answer(text: &str) -> Answer {
+        Answer {
+            text: text.to_owned(),
+            reasoning: None,
+            tool_calls: Vec::new(),
+            finish_reason: Some("stop".to_owned()),
+            usage: Usage::default(),
+            provider_model: None,
+            request_id: None,
+            raw: None,
+        }
+    }
+
+    fn then(not_before_ms: Option<i64>) -> Then {
+        Then::Continue { not_before_ms }
+    }
+
+    fn messages(spec: &JobSpec, history: &History) -> Vec<(String, String)> {
+        let Call::Chat(call) = next_call(spec, history) else { panic!("a chat") };
+        let text = |message: Message| (message.role, message.content.as_str().unwrap_or("?").to_owned());
+        call.messages.into_iter().map(text).collect()
+    }
+
+    /// Plays a job whose answer arrives in these pieces, each but the last cut.
+    fn play(spec: &JobSpec, pieces: &[(&str, &str)], last: &str) -> (History, Step) {
+        let mut history = History::default();
+        for (n, (text, cut)) in (0_u32..).zip(pieces) {
+            let step = next_step(spec, &history, &Ended::Truncated { text, cut, then: then(None) }, n + 1, n, 9);
+            let Step::Turn { inbox, repairs, .. } = step else { return (history, step) };
+            assert_eq!(repairs, n + 1);
+            let document = response::of_partial(text).unwrap_or_default();
+            history.responses.push((n + 1, Some((*cut).to_owned()), document));
+            history.inbox.extend(inbox);
+        }
+        let seq = u32::try_from(pieces.len()).unwrap() + 1;
+        let step = next_step(spec, &history, &Ended::Completed(&answer(last)), seq, 0, 9);
+        (history, step)
+    }
+
+    fn result(step: &Step) -> Value {
+        let Step::Final { result: Some(result), .. } = step else { panic!("a result: {step:?}") };
+        serde_json::from_str(result).unwrap()
+    }
+
+    #[test]
+    fn a_first_turn_sends_the_input() {
+        let Call::Chat(call) = next_call(&spec(r#","stream":false,"options":{"seed":4}"#), &History::default()) else {
+            panic!("a chat")
+        };
+        assert_eq!((call.model.as_str(), call.system.as_deref(), call.stream), ("m", Some("s"), false));
+        assert_eq!((call.options.seed, call.messages.len()), (Some(4), 1));
+    }
+
+    #[test]
+    fn a_cut_answer_is_continued_with_its_own_prompt() {
+        let spec = spec("");
+        let (history, step) = play(&spec, &[("Once ", "stalled"), ("upon ", "output_limit")], "a time");
+        let seen = messages(&spec, &history);
+        let expected = [
+            ("user", "go"),
+            ("assistant", "Once "),
+            ("user", GO_ON_AFTER_STALL),
+            ("assistant", "upon "),
+            ("user", GO_ON_AFTER_CAP),
+        ];
+        assert_eq!(seen, expected.map(|(role, text)| (role.to_owned(), text.to_owned())));
+        let result = result(&step);
+        assert_eq!(
+            (&result["text"], &result["truncated"], &result["turns"]),
+            (&json!("Once upon a time"), &json!(false), &json!(3))
+        );
+        assert_eq!(result["finish_reason"], "stop");
+    }
+
+    #[test]
+    fn a_continuation_waits_for_its_reset() {
+        let ended = Ended::Truncated { text: "x", cut: "stalled", then: then(Some(77)) };
+        let Step::Turn { due_ms, repairs, inbox } = next_step(&spec(""), &History::default(), &ended, 4, 2, 9) else {
+            panic!("a turn")
+        };
+        assert_eq!((due_ms, repairs, inbox.len()), (Some(77), 3, 1));
+        assert_eq!((inbox[0].seq, inbox[0].kind.as_str(), inbox[0].at_ms), (5, "continuation", 9));
+    }
+
+    #[test]
+    fn an_accepted_cut_succeeds_and_says_that_it_is_cut() {
+        let ended = Ended::Truncated { text: "half", cut: "output_limit", then: Then::Accept };
+        let step = next_step(&spec(""), &History::default(), &ended, 1, 0, 9);
+        assert!(matches!(step, Step::Final { state: JobState::Succeeded, error: None, .. }));
+        assert_eq!((&result(&step)["text"], &result(&step)["truncated"]), (&json!("half"), &json!(true)));
+    }
+
+    #[test]
+    fn a_job_out_of_turns_fails_and_keeps_its_text() {
+        let (_, step) = play(&spec(r#","max_turns":2"#), &[("a", "stalled"), ("b", "stalled")], "");
+        let Step::Final { state: JobState::Failed, error: Some(error), .. } = &step else { panic!("{step:?}") };
+        let error: ErrorDocument = serde_json::from_str(error).unwrap();
+        assert_eq!((error.code.as_str(), error.class, error.model_failure), ("turn_limit", None, None));
+        assert_eq!(result(&step)["text"], "ab");
+    }
+
+    #[test]
+    fn a_transcript_that_outgrew_its_limit_fails() {
+        let long = "x".repeat(limits::TRANSCRIPT_BYTES + 1);
+        let ended = Ended::Truncated { text: &long, cut: "stalled", then: then(None) };
+        let Step::Final { error: Some(error), .. } = next_step(&spec(""), &History::default(), &ended, 1, 0, 9) else {
+            panic!("too long")
+        };
+        assert!(error.contains("transcript_limit"));
+    }
+
+    #[test]
+    fn an_answer_starts_anew_behind_a_completed_one() {
+        let history = History {
+            responses: vec![
+                (1, None, response::of_answer(&answer("first"))),
+                (2, Some("stalled".into()), response::of_partial("sec").unwrap()),
+            ],
+            inbox: vec![InboxRow {
+                seq: 2,
+                kind: "message".into(),
+                body: r#"{"role":"user","content":"more"}"#.into(),
+                at_ms: 1,
+            }],
+        };
+        assert_eq!(job_text(&history, "ond"), "second");
+        let seen = messages(&spec(""), &history);
+        assert_eq!(seen.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["go", "first", "more", "sec"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_hides_no_neighbour() {
+        let history = History {
+            responses: vec![
+                (1, Some("stalled".into()), "{".into()),
+                (2, Some("stalled".into()), response::of_partial("b").unwrap()),
+            ],
+            inbox: vec![InboxRow { seq: 2, kind: "message".into(), body: "nonsense".into(), at_ms: 1 }],
+        };
+        assert_eq!(job_text(&history, "c"), "bc");
+        assert_eq!(messages(&spec(""), &history).len(), 2);
+    }
+
+    #[test]
+    fn a_raw_job_sends_its_body_and_keeps_the_response() {
+        let spec = JobSpec::parse(r#"{"model":"m","raw":{"path":"/v1/x","body":{"a" : 1}}}"#).unwrap();
+        let Call::Raw(call) = next_call(&spec, &History::default()) else { panic!("raw") };
+        assert_eq!((call.model.as_str(), call.path.as_str(), call.body.as_str()), ("m", "/v1/x", r#"{"a" : 1}"#));
+        let raw =
+            crate::provider::RawAnswer { status: 200, content_type: None, body: bytes::Bytes::from_static(b"\xff") };
+        let said = Answer { raw: Some(raw), finish_reason: None, ..answer("") };
+        let step = next_step(&spec, &History::default(), &Ended::Completed(&said), 1, 0, 9);
+        assert_eq!(
+            result(&step)["raw"],
+            json!({"status": 200, "content_type": null, "body": "/w==", "encoding": "base64"})
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_jobs_text_is_its_pieces_joined_wherever_they_were_cut(
+            text in any::<String>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        ) {
+            let ends = text.char_indices().map(|(at, _)| at).collect::<Vec<_>>();
+            let mut cuts = cuts.iter().filter(|_| !ends.is_empty()).map(|cut| ends[cut.index(ends.len())]).collect::<Vec<_>>();
+            cuts.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                pieces.push((&text[from..cut], if cut % 2 == 0 { "stalled" } else { "output_limit" }));
+                from = cut;
+            }
+            let (history, step) = play(&spec(""), &pieces, &text[from..]);
+            prop_assert_eq!(job_text(&history, &text[from..]), text.clone());
+            let result = result(&step);
+            prop_assert_eq!(result["text"].as_str(), Some(text.as_str()));
+        }
+    }
 }

@@ -5,12 +5,29 @@
 //! decides anything ([`crate::recovery`] does), and nothing here knows of jobs or the store. Prompts, answers and
 //! credentials pass through and are never logged.
 
-use crate::clock::Clock;
-use crate::failure::Ending;
+mod adapter;
+mod chat;
+mod client;
+mod entry;
+mod frame;
+mod key;
+mod raw;
+mod request;
+mod sink;
+mod verdict;
+
+pub use chat::MAX_ANSWER_TEXT;
+pub use entry::{Provider, ProviderError, Providers, check_model};
+pub use key::KeyGap;
+pub use raw::{MAX_ERROR_BODY, MAX_RAW_RESPONSE, raw_path};
+pub use request::CallError;
+
+use crate::failure::{Ending, Fault, Phase, Terminal, Transport};
 use crate::recovery::Spoken;
-use crate::store::{ScopeKey, Usage};
+use crate::store::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::future::Future;
 
 /// One request to a provider.
 #[derive(Clone, Debug)]
@@ -128,28 +145,24 @@ pub struct Broken {
     pub provider_model: Option<String>,
 }
 
-/// A provider entry of the configuration, ready to send.
-#[derive(Clone, Debug)]
-pub struct Provider {}
-
-impl Provider {
-    /// The scope of a model of this entry.
-    #[must_use]
-    pub fn scope(&self, model: &str) -> ScopeKey {
-        ScopeKey { provider: String::new(), account: String::new(), model: model.to_owned() }
+impl From<Ending> for Box<Broken> {
+    fn from(ending: Ending) -> Self {
+        Box::new(Broken { ending, usage: Usage::default(), provider_model: None })
     }
+}
 
-    /// One send. Dropping the future drops the connection's request.
-    ///
-    /// # Errors
-    /// Whatever kept the call from completing, walked down to its leaf.
-    pub async fn send(
-        &self,
-        _call: &Call,
-        _clock: &Clock,
-        _heard: &mut Heard,
-        _tell: &mut (dyn FnMut(Progress<'_>) + Send),
-    ) -> Result<Answer, Box<Broken>> {
-        std::future::pending().await
+/// A call that cannot be made, or whose answer no retry would make readable.
+fn terminal(reason: impl Into<String>) -> Ending {
+    Ending::Fault(Fault::Terminal(Terminal { reason: reason.into() }))
+}
+
+/// Bounds the whole wait for an answer that comes in one piece.
+async fn within<T, E: From<Ending>>(read_ms: i64, answer: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    match tokio::time::timeout(client::millis(read_ms), answer).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(E::from(Ending::Fault(Fault::Transport(Transport {
+            phase: Some(Phase::Read),
+            detail: "no whole answer came within the read timeout".into(),
+        })))),
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! `tiered` and `strict` are two sets of numbers over one table (`decide.rs`); nothing branches on a policy's name.
 
+use super::Delivery;
+
 /// One tier of retries: how many, and how long between them: `base · 2ⁿ⁻¹`, at most `ceiling`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tier {
@@ -67,6 +69,8 @@ pub struct Numbers {
     /// Whether a partial answer is committed and continued. If not, nothing that has spoken is tried again, and a cap's
     /// `continue` is read as `accept`.
     pub commit_partials: bool,
+    /// Whether a streamed 2xx that ended without a frame is asked for once more without streaming, so that it can be read.
+    pub ask_again_without_stream: bool,
     /// Statuses after which a send may be repeated under `at_most_once` though it was no refusal.
     pub unsent_statuses: Vec<u16>,
 }
@@ -103,6 +107,7 @@ impl Policy {
             in_place: InPlace { statuses: vec![429], waits_ms: vec![1_000, 2_000], stopped_by_retry_after: true },
             requeue_after_tier: false,
             commit_partials: false,
+            ask_again_without_stream: false,
             ..tiered()
         };
         Self { name: "strict".to_owned(), numbers }
@@ -120,6 +125,21 @@ impl Policy {
     #[must_use]
     pub fn numbers(&self) -> &Numbers {
         &self.numbers
+    }
+
+    /// The longest wait that a turn in hand spends in place.
+    #[must_use]
+    pub fn near_ms(&self) -> i64 {
+        self.numbers.near_ms
+    }
+
+    /// Whether a streamed 2xx without a frame may be asked for once more, without streaming.
+    #[must_use]
+    pub fn asks_again_without_stream(&self, delivery: Delivery) -> bool {
+        match delivery {
+            Delivery::AtLeastOnce => self.numbers.ask_again_without_stream,
+            Delivery::AtMostOnce => false,
+        }
     }
 }
 
@@ -139,6 +159,7 @@ fn tiered() -> Numbers {
         in_place: InPlace { statuses: Vec::new(), waits_ms: Vec::new(), stopped_by_retry_after: false },
         requeue_after_tier: true,
         commit_partials: true,
+        ask_again_without_stream: true,
         unsent_statuses: vec![503, 529],
     }
 }

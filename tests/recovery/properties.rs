@@ -7,8 +7,26 @@ use reprieve::recovery::{
     Decision, Delivery, InPlace, Numbers, OnTruncated, Policy, Situation, Spoken, Then, Tier, hold_until, recover,
     wait_source,
 };
+use std::time::Duration;
 
+/// Any failure at all, half of them such as are tried again.
 fn any_failure() -> impl Strategy<Value = Failure> {
+    let tried_again = prop::sample::select(vec![
+        (Class::RateLimit, Cause::RateLimit, Some(429)),
+        (Class::Unavailable, Cause::ProviderError, Some(503)),
+        (Class::Quota, Cause::UsageLimit, Some(429)),
+    ]);
+    let coherent = (wild_failure(), tried_again).prop_map(|(wild, (class, cause, http_status))| Failure {
+        class,
+        cause,
+        http_status,
+        retryable: true,
+        ..wild
+    });
+    prop_oneof![wild_failure(), coherent]
+}
+
+fn wild_failure() -> impl Strategy<Value = Failure> {
     let class = prop::sample::select(vec![
         Class::RateLimit,
         Class::Quota,
@@ -35,7 +53,7 @@ fn any_failure() -> impl Strategy<Value = Failure> {
     let allowance = prop::sample::select(vec![None, Some(Allowance::Purse), Some(Allowance::Window)]);
     let phase = prop::sample::select(vec![None, Some(Phase::Connect), Some(Phase::Headers), Some(Phase::Read)]);
     let resume = prop_oneof![
-        2 => Just(None),
+        4 => Just(None),
         4 => (-5_000..120_000_i64).prop_map(|in_ms| Some(NOW_MS + in_ms)),
         1 => (0..400 * 86_400_000_i64).prop_map(|in_ms| Some(NOW_MS + in_ms)),
         1 => any::<i64>().prop_map(Some),
@@ -61,6 +79,9 @@ fn any_situation() -> impl Strategy<Value = Situation> {
         prop_oneof![
             2 => Just(None),
             3 => (-5_000..200_000_i64).prop_map(|in_ms| Some(NOW_MS + in_ms)),
+            // The instants that the curves name: the edges of the deadline's rule.
+            2 => prop::sample::select(vec![750, 1_000, 1_500, 2_000, 3_000, 6_000, 12_000, 24_000, 30_000, 60_000])
+                .prop_map(|in_ms| Some(NOW_MS + in_ms)),
             1 => any::<i64>().prop_map(Some),
         ],
         prop::option::of(0..60 * 86_400_000_i64),
@@ -70,7 +91,7 @@ fn any_situation() -> impl Strategy<Value = Situation> {
         prop::sample::select(vec![Delivery::AtLeastOnce, Delivery::AtMostOnce]),
         prop::sample::select(vec![OnTruncated::Continue, OnTruncated::Accept, OnTruncated::Fail]),
         any::<bool>(),
-        prop_oneof![Just(0.0), 0.0..=1.0_f64, any::<f64>()],
+        prop_oneof![4 => Just(0.0), 2 => 0.0..=1.0_f64, 1 => any::<f64>()],
     );
     (counts, limits, choices).prop_map(
         |(
@@ -134,6 +155,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
                     in_place: InPlace { statuses, waits_ms, stopped_by_retry_after: stopped },
                     requeue_after_tier,
                     commit_partials,
+                    ask_again_without_stream: commit_partials,
                     unsent_statuses: vec![503, 529],
                 };
                 Policy::try_new("own", numbers).unwrap()
@@ -154,7 +176,7 @@ fn reluctance(decision: &Decision) -> (u8, i64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_instant_is_now_or_later_not_before_the_resume_and_before_the_deadline(
@@ -229,9 +251,9 @@ proptest! {
         let jittered = hold_until(&failure, &Situation { jitter, ..situation }, &policy);
         if let (Some(plain_ms), Some(jittered_ms)) = (plain, jittered) {
             prop_assert!(jittered_ms >= plain_ms);
-            let waited_ms = (plain_ms - NOW_MS) as f64;
-            let most_ms = waited_ms * (1.0 + policy.numbers().jitter_share) + 1.0;
-            prop_assert!((jittered_ms - NOW_MS) as f64 <= most_ms);
+            let waited = |at_ms: i64| Duration::from_millis(u64::try_from(at_ms - NOW_MS).unwrap());
+            let most = waited(plain_ms).mul_f64(1.0 + policy.numbers().jitter_share) + Duration::from_millis(1);
+            prop_assert!(waited(jittered_ms) <= most);
         }
     }
 

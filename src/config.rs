@@ -1,6 +1,19 @@
 //! What an operator sets: read from the built-in defaults (`config/reprieve.toml`), a file, and the environment, each
 //! value with the place it came from. Everything here is resolved and validated; nothing else reads files or variables.
 
+mod load;
+mod origin;
+mod policies;
+mod providers;
+mod read;
+mod schema;
+mod tree;
+
+pub use load::{Loaded, Overrides};
+pub use origin::{ConfigError, Origin, Problem};
+pub use providers::adapters;
+pub use read::Setting;
+
 use crate::recovery::Policy;
 use std::collections::BTreeMap;
 use std::fmt;

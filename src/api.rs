@@ -1,0 +1,12 @@
+//! The HTTP face: routes over the store, problem documents, and the JSON shapes that the command line shares.
+//!
+//! Requests come in, are checked whole, and are carried out against the store; nothing here touches a worker, a provider
+//! or a credential: faces and workers meet in the store.
+
+pub mod parameters;
+mod problem;
+pub mod shapes;
+pub mod why;
+pub mod words;
+
+pub use problem::{Kind, Problem};

@@ -1,0 +1,186 @@
+//! Why a job waits: who decides, until when, where that was read, and what happens then. One function feeds the command
+//! line and the API, so that both say the same.
+
+use super::words;
+use crate::duration;
+use crate::store::{HoldRow, JobRow, JobState};
+use serde::{Deserialize, Serialize};
+
+/// What a job waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Why {
+    /// `hold`, `parked`, `probe`, `backoff`, `not_before`, `in_place`, `line` or `client`.
+    pub reason: String,
+    /// When that ends; null: nobody knows.
+    pub until_ms: Option<i64>,
+    /// Where `until_ms` was read: a header, a pointer into a body, `curve`, or null.
+    pub source: Option<String>,
+    /// One sentence.
+    pub text: String,
+}
+
+/// Why it waits; `None`: it runs, or has ended.
+#[must_use]
+pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
+    match job.state {
+        JobState::Queued => Some(queued(job, now_ms)),
+        JobState::Running => job.wait_until_ms.filter(|until_ms| *until_ms > now_ms).map(|until_ms| Why {
+            reason: "in_place".to_owned(),
+            until_ms: Some(until_ms),
+            source: None,
+            text: format!("running: it sends again at {}", words::instant_and_distance(until_ms, now_ms)),
+        }),
+        JobState::RequiresAction => Some(Why {
+            reason: "client".to_owned(),
+            until_ms: None,
+            source: None,
+            text: "its tool calls need results from its client; nothing runs until they are posted".to_owned(),
+        }),
+        JobState::Succeeded | JobState::Failed | JobState::Cancelled => None,
+    }
+}
+
+fn queued(job: &JobRow, now_ms: i64) -> Why {
+    let due_ms = job.due_ms.filter(|due_ms| *due_ms > now_ms);
+    // If both keep it, the one that ends last leads.
+    let hold =
+        job.hold.as_ref().filter(|hold| hold.until_ms.is_none_or(|until_ms| due_ms.is_none_or(|due| due <= until_ms)));
+    if let Some(hold) = hold {
+        return held(hold, now_ms);
+    }
+    let Some(due_ms) = due_ms else {
+        let since = duration::format(now_ms.saturating_sub(job.created_ms).max(0));
+        let text =
+            format!("ready, submitted {since} ago; it goes when a worker of queue `{}` has room", job.lane.queue);
+        return Why { reason: "line".to_owned(), until_ms: None, source: None, text };
+    };
+    let at = words::instant_and_distance(due_ms, now_ms);
+    let executions = job.executions.unwrap_or(0);
+    let (reason, source, text) = if executions > 0 {
+        let text = format!("failed {executions} executions; our own backoff, no provider's clock: next at {at}");
+        ("backoff", Some("curve".to_owned()), text)
+    } else {
+        ("not_before", None, format!("not before {at}"))
+    };
+    Why { reason: reason.to_owned(), until_ms: Some(due_ms), source, text }
+}
+
+fn held(hold: &HoldRow, now_ms: i64) -> Why {
+    let scope = words::scope(&hold.scope);
+    let allowance = hold.scope.model.is_empty();
+    let (reason, text) = match hold.until_ms {
+        None => (
+            "parked",
+            format!(
+                "`{scope}` is closed and no reset was named: parked since {}; lifted by `reprieve holds release {}`",
+                words::instant(hold.opened_ms, now_ms),
+                hold.id
+            ),
+        ),
+        Some(until_ms) if until_ms <= now_ms => {
+            let ago = duration::format(now_ms.saturating_sub(until_ms));
+            let probe = if hold.probe.is_some() { "its probe is in flight" } else { "one probe goes first" };
+            ("probe", format!("the hold of `{scope}` ended {ago} ago; {probe}"))
+        }
+        Some(until_ms) => {
+            let at = words::instant_and_distance(until_ms, now_ms);
+            let what = if allowance { "the allowance of " } else { "" };
+            let state = if allowance { "is spent" } else { "is closed" };
+            let refusal = hold.refusal.map_or_else(
+                || "a refusal".to_owned(),
+                |met| format!("the refusal met by job {}, send {}", words::short_id(met.job_id), met.n),
+            );
+            let source = match (hold.source.as_str(), &hold.raw) {
+                ("curve", _) => format!("our own curve, since {refusal} named no reset"),
+                (source, Some(raw)) => format!("read from `{source}: {raw}` of {refusal}"),
+                (source, None) => format!("read from `{source}` of {refusal}"),
+            };
+            ("hold", format!("{what}`{scope}` {state} until {at}: {source}; one probe goes first"))
+        }
+    };
+    Why { reason: reason.to_owned(), until_ms: hold.until_ms, source: Some(hold.source.clone()), text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Fence, HoldId, JobId, LaneKey, ScopeKey, SendKey};
+
+    const NOW_MS: i64 = 1_796_047_385_000;
+
+    fn scope(model: &str) -> ScopeKey {
+        ScopeKey { provider: "api.example.com".into(), account: "main".into(), model: model.into() }
+    }
+
+    fn job() -> JobRow {
+        JobRow {
+            id: JobId(uuid::Uuid::nil()),
+            state: JobState::Queued,
+            deferred: false,
+            lane: LaneKey { queue: "default".into(), tenant: String::new(), scope: scope("m") },
+            entry: "e".into(),
+            priority: 0,
+            labels: Vec::new(),
+            spec: "{}".into(),
+            result: None,
+            error: None,
+            created_ms: NOW_MS - 38_000,
+            finished_ms: None,
+            deadline_ms: None,
+            retry_of: None,
+            seq: Some(1),
+            due_ms: None,
+            executions: Some(0),
+            deferrals: Some(0),
+            wait_until_ms: None,
+            hold: None,
+        }
+    }
+
+    fn hold(model: &str, until_ms: Option<i64>) -> HoldRow {
+        HoldRow {
+            id: HoldId(uuid::Uuid::nil()),
+            scope: scope(model),
+            cause: "rate_limit".into(),
+            kind: None,
+            opened_ms: NOW_MS - 60_000,
+            until_ms,
+            source: "retry-after".into(),
+            raw: Some("52".into()),
+            refusal: Some(SendKey { job_id: JobId(uuid::Uuid::nil()), fence: Fence(3), n: 2 }),
+            extended: 0,
+            barren: 0,
+            probe: None,
+            ended_ms: None,
+            end: None,
+            waiting: 1,
+        }
+    }
+
+    #[test]
+    fn every_pattern_says_who_decides_until_when_and_what_then() {
+        let soon = NOW_MS + 252_000;
+        let cases = [
+            job(),
+            JobRow { due_ms: Some(soon), ..job() },
+            JobRow { due_ms: Some(soon), executions: Some(3), ..job() },
+            JobRow { hold: Some(hold("m", Some(soon))), ..job() },
+            JobRow { hold: Some(HoldRow { source: "curve".into(), ..hold("m", Some(soon)) }), ..job() },
+            JobRow { hold: Some(hold("", Some(NOW_MS + 67_920_000))), ..job() },
+            JobRow { hold: Some(hold("", None)), ..job() },
+            JobRow { hold: Some(hold("m", Some(NOW_MS - 120))), ..job() },
+            JobRow { hold: Some(hold("m", Some(soon))), due_ms: Some(soon + 1_000), ..job() },
+            JobRow { state: JobState::Running, wait_until_ms: Some(NOW_MS + 7_000), ..job() },
+            JobRow { state: JobState::RequiresAction, ..job() },
+        ];
+        let said: Vec<String> = cases
+            .iter()
+            .map(|job| why(job, NOW_MS).unwrap())
+            .map(|why| format!("{}: {}", why.reason, why.text))
+            .collect();
+        insta::assert_snapshot!(said.join("\n"));
+        assert_eq!(why(&JobRow { state: JobState::Running, ..job() }, NOW_MS), None);
+        assert_eq!(why(&JobRow { state: JobState::Failed, ..job() }, NOW_MS), None);
+    }
+}

@@ -1,4 +1,0 @@
-//! (to be written)
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
-}

@@ -1,0 +1,146 @@
+//! How a command ends, and what it says when it ends badly: `error: …` with what would be right, or with `--json` one
+//! problem document, on stderr.
+
+use crate::api::{Kind, Problem};
+use clap::error::{ContextKind, ErrorKind};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What a command's end means to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    /// The asked-for thing failed.
+    Failed,
+    /// Usage or configuration.
+    Misused,
+    /// Something that is needed is not reachable.
+    Unreachable,
+}
+
+impl Exit {
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Misused => 2,
+            Self::Unreachable => 3,
+        }
+    }
+}
+
+/// Why a command could not do what it was asked for.
+#[derive(Debug)]
+pub enum Trouble {
+    Problem(Box<Problem>),
+    /// Whoever read stdout has left: no word about it.
+    NobodyReads,
+}
+
+impl Trouble {
+    #[must_use]
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self::Problem(Box::new(Problem::new(kind, detail)))
+    }
+
+    #[must_use]
+    pub fn usage(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, detail)
+    }
+
+    /// Says it on stderr, and how to exit.
+    #[must_use]
+    pub fn tell(&self, json: bool) -> Exit {
+        let Self::Problem(problem) = self else {
+            return Exit::Done;
+        };
+        // Nobody can be told that stderr is closed.
+        let _ = writeln!(io::stderr().lock(), "{}", shown(problem, json));
+        exit_of(problem.kind)
+    }
+}
+
+fn shown(problem: &Problem, json: bool) -> String {
+    if json {
+        return problem.to_json().to_string();
+    }
+    let place = problem.at.as_ref().map_or_else(String::new, |at| format!("{at}: "));
+    // Every further line of a list of problems is an error of its own.
+    format!("{place}{}", problem.detail).lines().map(|line| format!("error: {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn exit_of(kind: Kind) -> Exit {
+    match kind {
+        Kind::Malformed
+        | Kind::InvalidJob
+        | Kind::Parameter
+        | Kind::Provider
+        | Kind::Method
+        | Kind::TooLarge
+        | Kind::MediaType
+        | Kind::Host
+        | Kind::Usage
+        | Kind::Configuration => Exit::Misused,
+        Kind::NotFound | Kind::Conflict | Kind::Internal => Exit::Failed,
+        Kind::Store | Kind::Unreachable => Exit::Unreachable,
+    }
+}
+
+impl<T: Into<Problem>> From<T> for Trouble {
+    fn from(problem: T) -> Self {
+        Self::Problem(Box::new(problem.into()))
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::NobodyReads;
+        }
+        Self::new(Kind::Internal, format!("writing failed: {error}"))
+    }
+}
+
+/// What clap has to say: help and version go to stdout, misuse to stderr in our own format.
+#[must_use]
+pub fn of_arguments(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that has left needs no help.
+            let _ = error.print();
+            ExitCode::from(Exit::Done.code())
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(Exit::Misused.code())
+        }
+        _ => {
+            // The arguments could not be read, so whether `--json` was meant is read from them as they stand.
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            ExitCode::from(Trouble::usage(misuse(error)).tell(json).code())
+        }
+    }
+}
+
+/// One line of what is wrong, and one of what would be right.
+fn misuse(error: &clap::Error) -> String {
+    let whole = error.render().to_string();
+    let first = whole.lines().next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':').to_owned();
+    let missing: Vec<&str> = if error.kind() == ErrorKind::MissingRequiredArgument {
+        whole.lines().skip(1).take_while(|line| line.starts_with("  ")).map(str::trim).collect()
+    } else {
+        Vec::new()
+    };
+    let mut said = first;
+    if !missing.is_empty() {
+        said = format!("{said}: {}", missing.join(", "));
+    }
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
+        if let Some(near) = error.get(kind) {
+            said = format!("{said}; did you mean `{near}`?");
+        }
+    }
+    format!("{said}; `--help` shows what can be asked for")
+}

@@ -1,0 +1,9 @@
+//! The model boundary on real sockets: what each fault becomes, what a cut leaves, what goes out and comes back.
+
+mod answers;
+mod canaries;
+mod continuity;
+mod faults;
+mod names;
+mod rig;
+mod wire;
