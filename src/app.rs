@@ -8,6 +8,7 @@ use crate::scheduler;
 use crate::store::sqlite::{OpenOptions, Sqlite};
 use crate::store::{self, ScopeConfig, ScopeKey, Store};
 use crate::worker;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Why the parts could not be put together.
@@ -66,6 +67,7 @@ impl<S: Store> Service<S> {
                 drain_ms: config.worker.drain_ms,
                 policies: Arc::new(config.policies.clone()),
                 providers: Arc::new(providers),
+                entries: Arc::new(entries(config)),
                 rules: Arc::new(rules(config)?),
                 live,
             },
@@ -93,6 +95,14 @@ impl<S: Store> Service<S> {
             .await
             .map_err(|error| Error::Scheduler(error.to_string()))
     }
+}
+
+fn entries(config: &Config) -> BTreeMap<String, worker::EntrySettings> {
+    let settings = |entry: &crate::config::Provider| worker::EntrySettings {
+        policy: entry.policy.clone(),
+        redact_vendor_messages: entry.redact_vendor_messages,
+    };
+    config.providers.iter().map(|(name, entry)| (name.clone(), settings(entry))).collect()
 }
 
 /// What the configuration says of scopes: an account's `max_in_flight`, and each named model's.

@@ -6,10 +6,10 @@ use super::{STORE_AWAY_MS, Shared};
 use crate::agent::{self, JobSpec, Step};
 use crate::failure::{CancelPoint, Ending, ErrorDocument, Failure, Fault, Phase, Receipt, Transport};
 use crate::provider::{Answer, Broken, Call, Heard, Progress, Provider};
-use crate::recovery::{Decision, Delivery, Policy, Situation, Spoken, Then, recover};
+use crate::recovery::{Decision, Policy, Situation, Spoken, Then, recover};
 use crate::store::{
     Answer as Told, Applied, ClaimedTurn, Completion, EvidenceRow, Grant, History, JobState, Next, Outcome, Permit,
-    PermitRequest, RefusalRow, SendRow, Setback, Store, TurnRecord,
+    PermitRequest, RefusalRow, SendRow, Setback, Store, TurnRecord, Usage,
 };
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ struct Plan {
     call: Call,
     provider: Provider,
     policy: Policy,
+    redact_vendor_messages: bool,
 }
 
 struct Execution<S: Store> {
@@ -93,10 +94,12 @@ impl Plan {
         let failed = |code: &str, message: String| Unplanned::Failed(Box::new(ErrorDocument::own(code, message)));
         let spec = JobSpec::parse(&turn.spec)
             .map_err(|error| failed("spec_unreadable", format!("the stored job cannot be read: {error}")))?;
-        let provider = shared.settings.providers.get(&turn.entry).cloned().ok_or_else(|| {
-            failed("provider_unknown", format!("no provider `{}` is configured on this worker", turn.entry))
-        })?;
-        let name = spec.policy.as_deref().unwrap_or_else(|| provider.policy());
+        let entry = shared.settings.entries.get(&turn.entry);
+        let (Some(entry), Some(provider)) = (entry, shared.settings.providers.get(&turn.entry)) else {
+            let message = format!("no provider `{}` is configured on this worker", turn.entry);
+            return Err(failed("provider_unknown", message));
+        };
+        let name = spec.policy.as_deref().unwrap_or(&entry.policy);
         let policy = shared.settings.policies.get(name).cloned().ok_or_else(|| {
             failed("policy_unknown", format!("no recovery policy `{name}` is configured on this worker"))
         })?;
@@ -111,10 +114,16 @@ impl Plan {
         };
         let mut call = agent::next_call(&spec, &history);
         if let Call::Chat(chat) = &mut call {
-            // A policy that sends once sends once.
-            chat.may_ask_again = spec.delivery == Delivery::AtLeastOnce && policy.numbers().transient.limit > 1;
+            chat.may_ask_again = policy.asks_again_without_stream(spec.delivery);
         }
-        Ok(Self { spec, history, call, provider, policy })
+        Ok(Self {
+            spec,
+            history,
+            call,
+            provider: provider.clone(),
+            policy,
+            redact_vendor_messages: entry.redact_vendor_messages,
+        })
     }
 }
 
@@ -153,8 +162,8 @@ impl<S: Store> Execution<S> {
                     return self.end_cancelled(at, Some(&heard), Some(&span)).await;
                 }
                 SendEnd::Drained => return self.end_drained(&span, told).await,
-                SendEnd::Deadline => Broken::of(Ending::Deadline),
-                SendEnd::TurnTimeout => Broken::of(turn_timeout()),
+                SendEnd::Deadline => broken_by(Ending::Deadline),
+                SendEnd::TurnTimeout => broken_by(turn_timeout()),
                 SendEnd::Broken(broken) => *broken,
             };
             let Some(next) = self.after_failure(&broken, &heard, &span, told).await else { return };
@@ -470,7 +479,7 @@ impl<S: Store> Execution<S> {
             account: self.plan.provider.account().map(ToOwned::to_owned),
             model: self.turn.lane.scope.model.clone(),
             attempts: Some(self.sends),
-            redact_vendor_messages: self.plan.provider.redacts_vendor_messages(),
+            redact_vendor_messages: self.plan.redact_vendor_messages,
         }
     }
 
@@ -614,4 +623,8 @@ async fn give_back<S: Store>(shared: &Shared<S>, turn: &ClaimedTurn) {
 fn turn_timeout() -> Ending {
     let detail = "the turn's timeout ran out".to_owned();
     Ending::Fault(Fault::Transport(Transport { phase: Some(Phase::Read), detail }))
+}
+
+fn broken_by(ending: Ending) -> Broken {
+    Broken { ending, usage: Usage::default(), provider_model: None }
 }

@@ -44,9 +44,19 @@ pub struct Settings {
     /// By name.
     pub policies: Arc<BTreeMap<String, Policy>>,
     pub providers: Arc<Providers>,
+    /// By entry name.
+    pub entries: Arc<BTreeMap<String, EntrySettings>>,
     pub rules: Arc<Rules>,
     /// Who is told of live text, retries and ends in this process.
     pub live: Option<Live>,
+}
+
+/// What a provider entry says about its calls, besides how they go out.
+#[derive(Clone, Debug)]
+pub struct EntrySettings {
+    /// The name of its recovery policy, unless the job names one.
+    pub policy: String,
+    pub redact_vendor_messages: bool,
 }
 
 /// How a worker is told to stop.
