@@ -15,7 +15,7 @@ fn refusal(first: u32, reset_in: &str, naming: &str) -> String {
 
 #[tokio::test]
 async fn a_reset_beyond_the_turns_timeout_defers_at_once_with_the_exact_header() {
-    let bench = Bench::start(&refusal(9, "20s", "\"x-ratelimit-reset\""), "").await;
+    let bench = Bench::start(&refusal(9, "20s", "\"x-ratelimit\""), "").await;
     let id = bench.submit(json!({"turn_timeout": "10s"})).await;
     let job = bench.until(id, |job| job.deferrals == Some(1)).await;
     assert!(job.deferred);
@@ -36,7 +36,7 @@ async fn a_reset_beyond_the_turns_timeout_defers_at_once_with_the_exact_header()
 
 #[tokio::test]
 async fn a_named_reset_without_retry_after_is_a_floor_under_the_second_send() {
-    let bench = Bench::start(&refusal(1, "5s", "\"x-ratelimit-reset\""), "").await;
+    let bench = Bench::start(&refusal(1, "5s", "\"x-ratelimit\""), "").await;
     let id = bench.submit(json!({})).await;
     bench.succeeded(id).await;
     let turns = bench.turns(id).await;
