@@ -517,6 +517,7 @@ pub struct Query {
     pub include_ended: bool,
     pub since_ms: Option<i64>,
     pub until_ms: Option<i64>,
+    /// 0: the list's default; at most 1,000.
     pub limit: u32,
     /// As handed out by the page before.
     pub cursor: Option<String>,
