@@ -114,7 +114,9 @@ impl<'a> Body<'a> {
         }
         if let Some(value) = parse(text.trim()).or_else(|| embedded(text)) {
             // What stands before the inner document is a message, too: a bracketed code may stand there.
-            if let Some(prefix) = text.find('{').and_then(|end| text.get(..end)).filter(|prefix| !prefix.trim().is_empty()) {
+            if let Some(prefix) =
+                text.find('{').and_then(|end| text.get(..end)).filter(|prefix| !prefix.trim().is_empty())
+            {
                 self.messages.push(Message { text: message::cap(prefix).to_owned(), at: at.clone() });
             }
             self.open_value(Cow::Owned(value), format!("{at}#"), depth + 1);

@@ -9,8 +9,20 @@ use serde_json::{Map, Value};
 /// Members that an object may carry and still be nothing but an error message (a Bedrock exception frame, whose name
 /// genai does not expose, and flat envelopes of gateways).
 const BARE_MEMBERS: [&str; 14] = [
-    "message", "Message", "msg", "code", "status", "status_code", "type", "param", "request_id", "requestId",
-    "originalStatusCode", "originalMessage", "__type", "details",
+    "message",
+    "Message",
+    "msg",
+    "code",
+    "status",
+    "status_code",
+    "type",
+    "param",
+    "request_id",
+    "requestId",
+    "originalStatusCode",
+    "originalMessage",
+    "__type",
+    "details",
 ];
 /// Where a frame's finish reason may stand.
 const FINISH_PLACES: [&str; 13] = [
@@ -73,7 +85,11 @@ pub fn is_error_body(body: &Value) -> bool {
 /// The leaf of a whole frame or body that is known to be an error: its own status, and the headers it lends.
 #[must_use]
 pub fn fault(body: Value) -> ResponseFault {
-    ResponseFault { status: status(&body), headers: lent_headers(&body), body: Some(body).filter(|body| !body.is_null()) }
+    ResponseFault {
+        status: status(&body),
+        headers: lent_headers(&body),
+        body: Some(body).filter(|body| !body.is_null()),
+    }
 }
 
 /// The leaf of a text that is one JSON error envelope, plain or as one SSE line.
@@ -112,7 +128,9 @@ pub fn finish_reason(data: &Value) -> Option<String> {
     }
     let whole = object.get("object").and_then(Value::as_str) == Some("response");
     let status = object.get("status").and_then(Value::as_str);
-    status.filter(|status| whole && matches!(*status, "completed" | "incomplete" | "failed" | "cancelled")).map(str::to_owned)
+    status
+        .filter(|status| whole && matches!(*status, "completed" | "incomplete" | "failed" | "cancelled"))
+        .map(str::to_owned)
 }
 
 /// Splits captured SSE text, or lines of JSON, into frames of (event name, data). A text of neither is one frame.
@@ -128,7 +146,8 @@ pub fn split(text: &str) -> Vec<(Option<String>, String)> {
         return Vec::new();
     }
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    if lines.len() > 1 && lines.iter().all(|line| line.trim_start().starts_with('{') && line.trim_end().ends_with('}')) {
+    if lines.len() > 1 && lines.iter().all(|line| line.trim_start().starts_with('{') && line.trim_end().ends_with('}'))
+    {
         return lines.into_iter().map(|line| (None, line.to_owned())).collect();
     }
     vec![(None, text.to_owned())]
@@ -178,8 +197,15 @@ fn status(body: &Value) -> Option<u16> {
         Value::Array(items) if items.len() == 1 => items.first()?,
         other => other,
     };
-    let places =
-        ["/error/code", "/code", "/error/status", "/status", "/status_code", "/error/status_code", "/response/error/code"];
+    let places = [
+        "/error/code",
+        "/code",
+        "/error/status",
+        "/status",
+        "/status_code",
+        "/error/status_code",
+        "/response/error/code",
+    ];
     places.iter().find_map(|place| {
         let number = body.pointer(place)?.as_u64()?;
         u16::try_from(number).ok().filter(|status| (100..600).contains(status))

@@ -33,7 +33,8 @@ pub(super) fn stripped(text: &str) -> Vec<&str> {
 /// The code in brackets with which some relays begin (`[rate_limit_exceeded] …`).
 pub(super) fn bracketed(text: &str) -> Option<&str> {
     let inside = text.trim_start().strip_prefix('[')?.split_once(']')?.0;
-    let word = !inside.is_empty() && inside.len() <= 64 && inside.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let word =
+        !inside.is_empty() && inside.len() <= 64 && inside.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     (word && inside.contains('_')).then_some(inside)
 }
 
@@ -93,7 +94,10 @@ fn without_prefix(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
         return (rest.0.len() <= MAX_PREFIX && !rest.0.contains(' ')).then(|| rest.1.trim_start());
     }
-    let (prefix, rest) = [": ", " - ", ":\n", " · ", "："].iter().filter_map(|mark| text.split_once(mark)).min_by_key(|(prefix, _)| prefix.len())?;
+    let (prefix, rest) = [": ", " - ", ":\n", " · ", "："]
+        .iter()
+        .filter_map(|mark| text.split_once(mark))
+        .min_by_key(|(prefix, _)| prefix.len())?;
     (prefix.len() <= MAX_PREFIX && is_relay_prefix(prefix)).then(|| rest.trim_start())
 }
 

@@ -32,9 +32,10 @@ impl Failure {
                     ..blank(class, Cause::Transport, true)
                 }
             }
-            Ending::Fault(Fault::Terminal(terminal)) => {
-                Self { detail: Some(terminal.reason.clone()), ..blank(Class::ProviderError, Cause::ProviderError, false) }
-            }
+            Ending::Fault(Fault::Terminal(terminal)) => Self {
+                detail: Some(terminal.reason.clone()),
+                ..blank(Class::ProviderError, Cause::ProviderError, false)
+            },
             Ending::Incomplete => blank(Class::ProviderError, Cause::Incomplete, true),
             Ending::Finish { reason } => of_finish(reason, receipt, rules),
             Ending::Deadline => blank(Class::Timeout, Cause::Deadline, false),
@@ -117,9 +118,21 @@ pub fn finish(reason: &str) -> Finish {
     match reason {
         "length" | "max_tokens" | "MAX_TOKENS" | "model_length" | "max_output_tokens" | "incomplete" => Finish::Cap,
         "model_context_window_exceeded" => Finish::Context,
-        "content_filter" | "refusal" | "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-        | "IMAGE_SAFETY" | "IMAGE_PROHIBITED_CONTENT" | "IMAGE_RECITATION" | "LANGUAGE" | "ERROR_TOXIC"
-        | "content_filtered" | "guardrail_intervened" | "sensitive" => Finish::Filter,
+        "content_filter"
+        | "refusal"
+        | "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION"
+        | "LANGUAGE"
+        | "ERROR_TOXIC"
+        | "content_filtered"
+        | "guardrail_intervened"
+        | "sensitive" => Finish::Filter,
         "error" | "failed" | "cancelled" | "MALFORMED_FUNCTION_CALL" | "ERROR" | "network_error" => Finish::Broken,
         _ => Finish::Complete,
     }
@@ -243,7 +256,8 @@ fn kind_of_body(body: &Body<'_>, headers: &[(String, String)], case: &Case<'_>) 
 fn quota_kind(case: &Case<'_>) -> Option<LimitKind> {
     let mut agreed = None;
     for (details, _) in case.body.details() {
-        let violations = details.iter().filter_map(|detail| detail.get("violations").and_then(Value::as_array)).flatten();
+        let violations =
+            details.iter().filter_map(|detail| detail.get("violations").and_then(Value::as_array)).flatten();
         for id in violations.filter_map(|violation| violation.get("quotaId").and_then(Value::as_str)).take(16) {
             let words = rules::quota_words(id);
             let has = |word: &str| words.iter().any(|found| found == word);
@@ -300,7 +314,8 @@ fn word(text: &str) -> Option<String> {
 
 /// The innermost code and type. A number that repeats the status is no code, an envelope's `error` no type.
 fn code_and_type(body: &Body<'_>, status: Option<u16>) -> (Option<String>, Option<String>) {
-    let repeats = |text: &str| text.parse::<u16>().is_ok_and(|number| status == Some(number) || (100..600).contains(&number));
+    let repeats =
+        |text: &str| text.parse::<u16>().is_ok_and(|number| status == Some(number) || (100..600).contains(&number));
     let text = |value: &Value| match value {
         Value::String(text) => word(text).filter(|text| !repeats(text)),
         Value::Number(number) => word(&number.to_string()).filter(|text| !repeats(text)),
@@ -313,7 +328,12 @@ fn code_and_type(body: &Body<'_>, status: Option<u16>) -> (Option<String>, Optio
     let code = of(&["code", "error_code", "Code", "status_code"]);
     let kind = of(&["type", "__type", "error_type"]).filter(|kind| kind != "error" && kind != "None");
     let status_word = || {
-        nodes.iter().rev().find_map(|(node, _)| node.get("status").and_then(Value::as_str)).and_then(word).filter(|t| !repeats(t))
+        nodes
+            .iter()
+            .rev()
+            .find_map(|(node, _)| node.get("status").and_then(Value::as_str))
+            .and_then(word)
+            .filter(|t| !repeats(t))
     };
     (code.filter(|code| code != "None"), kind.or_else(status_word))
 }
@@ -324,9 +344,8 @@ fn request_id(headers: &[(String, String)], body: Option<&Value>) -> Option<Stri
         let values = headers.iter().filter(|(found, _)| found == name);
         values.filter_map(|(_, value)| word(value.trim())).min()
     };
-    let of_body = || {
-        ["/request_id", "/error/request_id"].iter().find_map(|place| body?.pointer(place)?.as_str().and_then(word))
-    };
+    let of_body =
+        || ["/request_id", "/error/request_id"].iter().find_map(|place| body?.pointer(place)?.as_str().and_then(word));
     REQUEST_ID_HEADERS.iter().find_map(of_header).or_else(of_body)
 }
 

@@ -200,7 +200,11 @@ mod tests {
             ("[[rule]]\nid = \"a\"\nvendor = \"b\"\nclass = \"rate_limit\"\n", 1, "matches nothing"),
             ("\n[[rule]]\nid = \"a\"\nvendor = \"b\"\ncodes = [\"c\"]\nclass = \"quota\"\n", 2, "needs `allowance`"),
             ("[[rule]]\nid = \"a\"\ncolour = 1\n", 3, "colour"),
-            ("[[rule]]\nid = \"a\"\nvendor = \"b\"\ntemplates = [\"{x}\"]\nclass = \"rate_limit\"\n", 1, "four letters"),
+            (
+                "[[rule]]\nid = \"a\"\nvendor = \"b\"\ntemplates = [\"{x}\"]\nclass = \"rate_limit\"\n",
+                1,
+                "four letters",
+            ),
         ] {
             let error = Rules::with_overlay(text, "house.toml").unwrap_err();
             assert_eq!((error.line, error.origin.as_str()), (line, "house.toml"), "{error}");

@@ -10,7 +10,8 @@ const LOST_IN_A_ROW: u32 = 3;
 
 /// Takes back what lapsed workers held; returns the counts.
 pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64, requeue: &Policy) -> Rescued {
-    let request = Rescue { now_ms, limit: BATCH, lost_in_a_row: LOST_IN_A_ROW, executions: requeue.numbers().requeue.limit };
+    let request =
+        Rescue { now_ms, limit: BATCH, lost_in_a_row: LOST_IN_A_ROW, executions: requeue.numbers().requeue.limit };
     let mut total = Rescued::default();
     loop {
         match store.rescue(request).await {

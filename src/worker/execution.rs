@@ -12,6 +12,7 @@ use crate::store::{
     PermitRequest, RefusalRow, SendRow, Setback, Store, TurnRecord, Usage,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A permit older than this is asked for again before its send starts, in milliseconds.
 const PERMIT_KEEPS_MS: i64 = 1_000;
@@ -174,15 +175,16 @@ impl<S: Store> Execution<S> {
     /// One send, and every way in which it can be cut. The second value: whether its answer has been told.
     async fn send(&mut self, heard: &mut Heard, sent_ms: i64) -> (SendEnd, bool) {
         let shared = &self.shared;
-        let told = std::sync::atomic::AtomicBool::new(false);
+        let told = AtomicBool::new(false);
         let tells = self.grant.probe.is_some() || self.grant.ramping;
         let (job_id, fence, grant) = (self.turn.job_id, self.turn.fence, self.grant);
         let tell = |silent: bool| {
-            if tells && !told.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            if tells && !told.swap(true, Ordering::Relaxed) {
                 let now_ms = shared.clock.now_ms();
                 let probe = grant.probe.map(|probe| probe.hold_id);
-                // The receiver lives as long as the worker; a completion tells it again otherwise.
-                drop(shared.answers.send(Told { job_id, fence, probe, silent, now_ms }));
+                if shared.answers.send(Told { job_id, fence, probe, silent, now_ms }).is_err() {
+                    tracing::debug!("the answer is told by its completion instead");
+                }
             }
         };
         let streams = matches!(&self.plan.call, Call::Chat(chat) if chat.stream);
@@ -213,7 +215,7 @@ impl<S: Store> Execution<S> {
                 }
             }
         };
-        (end, told.into_inner())
+        (end, told.load(Ordering::Relaxed))
     }
 
     /// Reads a failure, decides, and carries the decision out. `Some`: the permit of the next send.
@@ -395,8 +397,7 @@ impl<S: Store> Execution<S> {
         let next = self.step(&agent::Ended::Completed(answer), span.ended_ms);
         self.report_answer(span);
         self.slot.tell(LiveEvent::TurnEnded);
-        let written =
-            Written { send: ledger::answered_send(span), evidence: None, refusal: None, answered: !told };
+        let written = Written { send: ledger::answered_send(span), evidence: None, refusal: None, answered: !told };
         self.end(record, next, Some(written)).await;
     }
 
@@ -423,10 +424,14 @@ impl<S: Store> Execution<S> {
     }
 
     async fn end_drained(&mut self, span: &Span, told: bool) {
-        let error = ErrorDocument::own("worker_drained", "the worker was stopped before the call ended".into());
+        let error = ErrorDocument::own("worker_drained", "the worker was stopped before the call ended");
         let record = ledger::own(&self.account(span.ended_ms), Outcome::Requeued, &error);
-        let written =
-            Written { send: ledger::cut_send(span), evidence: None, refusal: None, answered: !told && span.first_byte_ms.is_some() };
+        let written = Written {
+            send: ledger::cut_send(span),
+            evidence: None,
+            refusal: None,
+            answered: !told && span.first_byte_ms.is_some(),
+        };
         self.end(record, Next::Again { due_ms: span.ended_ms, counts: false }, Some(written)).await;
     }
 
@@ -439,7 +444,7 @@ impl<S: Store> Execution<S> {
                 (ledger::failed(&account, Outcome::Failed, failure, Decision::Fail), document)
             }
             None => {
-                let document = ErrorDocument::own("deadline_exceeded", "the job's deadline passed".into());
+                let document = ErrorDocument::own("deadline_exceeded", "the job's deadline passed");
                 (ledger::own(&account, Outcome::Failed, &document), document)
             }
         };

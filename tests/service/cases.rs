@@ -160,7 +160,10 @@ async fn a_spell_of_errors_is_waited_out_in_place_and_leaves_its_trace() {
     let turns = bench.turns(id).await;
     assert_eq!(turns.len(), 1);
     assert_eq!(turns[0].record.attempts, Some(3));
-    assert_eq!(turns[0].sends.iter().map(|send| send.outcome.as_str()).collect::<Vec<_>>(), ["failed", "failed", "answered"]);
+    assert_eq!(
+        turns[0].sends.iter().map(|send| send.outcome.as_str()).collect::<Vec<_>>(),
+        ["failed", "failed", "answered"]
+    );
     assert!(turns[0].sends[0].wait_ms.unwrap() >= 20);
     let mut query = bench.query();
     assert!(bench.store.failures(query.clone()).await.unwrap().items.is_empty());

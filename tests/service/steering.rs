@@ -50,7 +50,9 @@ async fn a_cancel_interrupts_a_wait_in_place_and_a_deferred_turn_ends_at_once() 
 
 #[tokio::test]
 async fn a_deadline_cuts_a_running_call_and_ends_a_waiting_job() {
-    let scenario = format!("{STALLS}[[rules]]\nname = \"far\"\nmodels = [\"far\"]\nrefuse = {{ kind = \"rate_limit_requests\", reset_in = \"2s\" }}\n");
+    let scenario = format!(
+        "{STALLS}[[rules]]\nname = \"far\"\nmodels = [\"far\"]\nrefuse = {{ kind = \"rate_limit_requests\", reset_in = \"2s\" }}\n"
+    );
     let bench = Bench::start(&scenario, "").await;
     let running = bench.submit(json!({"deadline": "300ms"})).await;
     let job = bench.ended(running).await;

@@ -23,8 +23,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "api", "app", "worker", "scheduler", "agent", "provider", "store", "recovery", "failure", "config", "sim", "clock",
-            "duration", "telemetry",
+            "api",
+            "app",
+            "worker",
+            "scheduler",
+            "agent",
+            "provider",
+            "store",
+            "recovery",
+            "failure",
+            "config",
+            "sim",
+            "clock",
+            "duration",
+            "telemetry",
         ],
     ),
 ];

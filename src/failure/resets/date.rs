@@ -19,7 +19,17 @@ pub(super) struct Read {
 }
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
 ];
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -49,7 +59,11 @@ pub(super) fn read(text: &str, received_ms: i64, zone: &TimeZone) -> Option<Read
         // Without a year: the next one to come.
         Some((None, month, day)) => {
             let this = instant(Date::new(received.year(), month, day).ok()?)?;
-            if this > received_ms { this } else { instant(Date::new(received.year().checked_add(1)?, month, day).ok()?)? }
+            if this > received_ms {
+                this
+            } else {
+                instant(Date::new(received.year().checked_add(1)?, month, day).ok()?)?
+            }
         }
         None => {
             let today = instant(received.date())?;
@@ -262,12 +276,8 @@ impl Reader<'_> {
         if self.rest().starts_with(['+', '-']) {
             return self.offset().map(TimeZone::fixed);
         }
-        let word: String = self
-            .rest()
-            .chars()
-            .take(40)
-            .take_while(|c| c.is_ascii_lowercase() || matches!(c, '/' | '_'))
-            .collect();
+        let word: String =
+            self.rest().chars().take(40).take_while(|c| c.is_ascii_lowercase() || matches!(c, '/' | '_')).collect();
         let hours = |hours| Offset::from_hours(hours).ok().map(TimeZone::fixed);
         let zone = match word.as_str() {
             "utc" | "gmt" => {

@@ -118,7 +118,9 @@ pub(super) fn retry_after(text: &str) -> Value {
 /// A value in the grammar of the reset headers: a number, a duration or RFC 3339.
 pub(super) fn reset(text: &str, unit: Unit) -> Value {
     match number(text, unit) {
-        Value::Malformed => duration(text).map(Value::Delta).or_else(|| rfc3339(text).map(Value::At)).unwrap_or(Value::Malformed),
+        Value::Malformed => {
+            duration(text).map(Value::Delta).or_else(|| rfc3339(text).map(Value::At)).unwrap_or(Value::Malformed)
+        }
         read => read,
     }
 }
@@ -136,11 +138,17 @@ pub(super) fn raw(text: &str) -> Option<String> {
     let text = text.trim();
     let numeric = || {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        !digits.is_empty() && digits.bytes().any(|b| b.is_ascii_digit()) && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        !digits.is_empty()
+            && digits.bytes().any(|b| b.is_ascii_digit())
+            && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     };
     let fits = text.len() <= MAX_RAW
         && !text.is_empty()
-        && (numeric() || decimal(text).is_some() || duration(text).is_some() || rfc3339(text).is_some() || http_date(text).is_some());
+        && (numeric()
+            || decimal(text).is_some()
+            || duration(text).is_some()
+            || rfc3339(text).is_some()
+            || http_date(text).is_some());
     fits.then(|| text.to_owned())
 }
 

@@ -92,7 +92,11 @@ fn spot(name: &str) -> Option<Spot> {
     }
     if let Some(rest) = name.strip_prefix("x-ratelimit-reset").or_else(|| name.strip_prefix("ratelimit-reset")) {
         let (kind, span) = named_window(rest)?;
-        let remaining = Figures::Remaining(name.replacen("-reset", "-remaining", 1).replacen("ratelimit-reset", "ratelimit-remaining", 1));
+        let remaining = Figures::Remaining(name.replacen("-reset", "-remaining", 1).replacen(
+            "ratelimit-reset",
+            "ratelimit-remaining",
+            1,
+        ));
         let window = match (kind, span) {
             (_, Some("minute" | "hour")) | (Some(_), None) => Window::Rate,
             _ => Window::Other,
@@ -198,7 +202,8 @@ fn is_rejected(fields: &[Field<'_>], name: &str) -> Option<bool> {
 fn any_rejected(fields: &[Field<'_>], but: &str) -> bool {
     fields.iter().any(|field| {
         let window = field.name.strip_prefix(UNIFIED).and_then(|rest| rest.strip_suffix("-status"));
-        let named = window.and_then(|window| window.strip_prefix('-')).filter(|window| !window.is_empty() && *window != but);
+        let named =
+            window.and_then(|window| window.strip_prefix('-')).filter(|window| !window.is_empty() && *window != but);
         named.is_some() && field.value.trim().eq_ignore_ascii_case("rejected")
     })
 }

@@ -202,7 +202,11 @@ fn span(ms: i128) -> String {
     let (s, m, h, d) = (1_000, 60_000, 3_600_000, 86_400_000);
     let two = |big: i128, big_name: &str, small: i128, small_name: &str| {
         let rest = ms % big / small;
-        if rest == 0 { format!("{} {big_name}", ms / big) } else { format!("{} {big_name} {rest} {small_name}", ms / big) }
+        if rest == 0 {
+            format!("{} {big_name}", ms / big)
+        } else {
+            format!("{} {big_name} {rest} {small_name}", ms / big)
+        }
     };
     if ms < s {
         format!("{ms} ms")

@@ -16,14 +16,36 @@ const LOOK_BACK: usize = 120;
 const MAX_FOUND: usize = 6;
 /// Words that ask for a wait or promise an end, anywhere before the figure in its sentence.
 const TRIGGERS: [&str; 23] = [
-    "retry", "again", "reset", "wait", "available", "refresh", "renew", "restor", "unlock", "lifted", "regain", "resume",
-    "return", "replenish", "recover", "until", "重置", "重试", "再试", "恢复", "刷新", "等待", "尝试",
+    "retry",
+    "again",
+    "reset",
+    "wait",
+    "available",
+    "refresh",
+    "renew",
+    "restor",
+    "unlock",
+    "lifted",
+    "regain",
+    "resume",
+    "return",
+    "replenish",
+    "recover",
+    "until",
+    "重置",
+    "重试",
+    "再试",
+    "恢复",
+    "刷新",
+    "等待",
+    "尝试",
 ];
 /// Words directly before a duration.
 const BEFORE_DURATION: [&str; 11] = ["in", "after", "for", "wait", "least", "another", "在", "等待", "于", "请", "约"];
 /// Words directly before a date or a clock time.
 const BEFORE_DATE: [&str; 17] = [
-    "at", "on", "until", "till", "after", "in", "resets", "reset", "by", "from", "is", "date", "time", "在", "将在", "于", "至",
+    "at", "on", "until", "till", "after", "in", "resets", "reset", "by", "from", "is", "date", "time", "在", "将在",
+    "于", "至",
 ];
 /// Words that may stand between those and the figure.
 const FILLERS: [&str; 6] = ["about", "approximately", "around", "roughly", "up", "to"];
@@ -72,18 +94,22 @@ fn figure(lower: &str, position: usize, received_ms: i64, zone: &TimeZone) -> Op
     if previous == Some('|') {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let whole = matches!(digits, 10 | 13) && rest.get(digits..).is_some_and(|end| end.trim().is_empty());
-        return whole.then(|| (grammar::number(rest.get(..digits).unwrap_or_default(), grammar::Unit::Seconds), digits));
+        return whole
+            .then(|| (grammar::number(rest.get(..digits).unwrap_or_default(), grammar::Unit::Seconds), digits));
     }
     let before = sentence_before(before);
     let asked = |after: &str| {
         TRIGGERS.iter().any(|word| before.contains(word))
-            || ["重置", "后重", "后再", "后恢复", "后刷新", "恢复", "后尝试"].iter().any(|word| after.trim_start().starts_with(word))
+            || ["重置", "后重", "后再", "后恢复", "后刷新", "恢复", "后尝试"]
+                .iter()
+                .any(|word| after.trim_start().starts_with(word))
     };
     let lead = lead(before);
     if first.is_ascii_digit() {
         if let Some((ms, len)) = duration(rest) {
             let after = rest.get(len..).unwrap_or_default();
-            let led = BEFORE_DURATION.iter().any(|word| is_last_word(lead, word)) || after.trim_start().starts_with('后');
+            let led =
+                BEFORE_DURATION.iter().any(|word| is_last_word(lead, word)) || after.trim_start().starts_with('后');
             return (led && asked(after)).then_some((Value::Delta(ms), len));
         }
     }
@@ -109,7 +135,8 @@ fn sentence_before(before: &str) -> &str {
         start += 1;
     }
     let near = before.get(start..).unwrap_or_default();
-    let from = [". ", "! ", "? ", "\n", "。", "；"].iter().filter_map(|end| near.rfind(end).map(|at| at + end.len())).max();
+    let from =
+        [". ", "! ", "? ", "\n", "。", "；"].iter().filter_map(|end| near.rfind(end).map(|at| at + end.len())).max();
     near.get(from.unwrap_or(0)..).unwrap_or_default()
 }
 
@@ -161,7 +188,9 @@ fn one(text: &str) -> Option<(i128, usize)> {
     let (unit, unit_len) = if letters > 0 {
         (word.get(..letters)?, letters)
     } else {
-        let unit = ["毫秒", "秒钟", "秒", "分钟", "分", "个小时", "小时", "天"].iter().find(|unit| word.starts_with(**unit))?;
+        let unit = ["毫秒", "秒钟", "秒", "分钟", "分", "个小时", "小时", "天"]
+            .iter()
+            .find(|unit| word.starts_with(**unit))?;
         (*unit, unit.len())
     };
     let short = match unit {

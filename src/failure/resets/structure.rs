@@ -40,13 +40,19 @@ pub(super) fn find(body: &Body<'_>) -> Vec<Found> {
                 }
             }
             if kind.ends_with("google.rpc.ErrorInfo") {
-                let member = |name: &str| detail.get("metadata").and_then(|metadata| metadata.get(name)).and_then(text_of);
+                let member =
+                    |name: &str| detail.get("metadata").and_then(|metadata| metadata.get(name)).and_then(text_of);
                 if let Some(text) = member("quotaResetDelay") {
                     out.push(found(format!("{at}/{index}/metadata/quotaResetDelay"), &text, delay(&text), RESET_DELAY));
                 }
                 if let Some(text) = member("quotaResetTimeStamp") {
                     let value = grammar::any(&text, Unit::Seconds);
-                    out.push(found(format!("{at}/{index}/metadata/quotaResetTimeStamp"), &text, value, RESET_TIMESTAMP));
+                    out.push(found(
+                        format!("{at}/{index}/metadata/quotaResetTimeStamp"),
+                        &text,
+                        value,
+                        RESET_TIMESTAMP,
+                    ));
                 }
             }
         }

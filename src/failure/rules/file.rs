@@ -87,8 +87,22 @@ pub(in crate::failure) struct TestCase {
 
 /// Fields at which a rule may ask for a code.
 pub(super) const FIELDS: [&str; 16] = [
-    "code", "type", "status", "reason", "error_type", "innererror", "quota_id", "quota_value", "retry_info", "aws_type",
-    "exception", "block_reason", "suffix", "moderation", "error_code", "base_resp",
+    "code",
+    "type",
+    "status",
+    "reason",
+    "error_type",
+    "innererror",
+    "quota_id",
+    "quota_value",
+    "retry_info",
+    "aws_type",
+    "exception",
+    "block_reason",
+    "suffix",
+    "moderation",
+    "error_code",
+    "base_resp",
 ];
 
 pub(super) fn parse(text: &str, origin: &str, operators: bool) -> Result<(u32, Vec<Rule>), RulesError> {
@@ -126,7 +140,8 @@ fn rule(entry: Entry, operators: bool) -> Result<Rule, String> {
     if let Some(field) = entry.fields.iter().chain(&entry.unless).find(|field| !FIELDS.contains(&field.as_str())) {
         return Err(format!("`{field}` of rule `{id}` is none of {}", FIELDS.join(", ")));
     }
-    let templates = entry.templates.iter().map(|text| Template::parse(text).map_err(|what| format!("`{text}`: {what}")));
+    let templates =
+        entry.templates.iter().map(|text| Template::parse(text).map_err(|what| format!("`{text}`: {what}")));
     let templates = templates.collect::<Result<_, _>>()?;
     let zone = match entry.zone {
         None => None,

@@ -69,7 +69,9 @@ impl Rules {
         let candidates = self.templated.iter().filter_map(|index| self.rules.get(*index));
         candidates
             .filter(|rule| rule.applies(case, facts) && rule.may_speak(case.status))
-            .filter(|rule| folded.iter().any(|sentence| rule.templates.iter().any(|template| template.matches(sentence))))
+            .filter(|rule| {
+                folded.iter().any(|sentence| rule.templates.iter().any(|template| template.matches(sentence)))
+            })
             .min_by_key(|rule| (!rule.operators, rank(rule)))
     }
 }
@@ -189,7 +191,8 @@ impl Facts {
         match value {
             Value::String(text) if text.parse::<u16>().is_ok_and(|number| self.repeats(number)) => {}
             Value::String(text) => self.push(field, text),
-            Value::Number(number) if number.as_u64().is_some_and(|n| u16::try_from(n).is_ok_and(|n| self.repeats(n))) => {}
+            Value::Number(number)
+                if number.as_u64().is_some_and(|n| u16::try_from(n).is_ok_and(|n| self.repeats(n))) => {}
             Value::Number(number) => self.push(field, &number.to_string()),
             _ => {}
         }
@@ -219,7 +222,9 @@ impl Facts {
             if let Some(value) = node.get(member) {
                 match value {
                     // `com.amazon.coral.service#ThrottlingException`
-                    Value::String(text) if field == "aws_type" => self.push(field, text.rsplit('#').next().unwrap_or(text)),
+                    Value::String(text) if field == "aws_type" => {
+                        self.push(field, text.rsplit('#').next().unwrap_or(text))
+                    }
                     value => self.push_code(field, value),
                 }
             }
