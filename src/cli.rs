@@ -8,6 +8,7 @@ mod args;
 pub mod classify;
 mod config_check;
 mod out;
+mod sim;
 mod trouble;
 
 use args::{Cli, Command, ConfigCommand};
@@ -35,6 +36,7 @@ fn run(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
     match &cli.command {
         Command::Classify { file, policy } => captured(file, policy),
         Command::Config { command: ConfigCommand::Check } => config_check::run(cli, out),
+        Command::Sim(args) => sim::run(args, out),
     }
 }
 

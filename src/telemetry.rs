@@ -12,8 +12,22 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::{Registry, fmt};
 
-/// Crates whose events carry prompts, answers, credentials or statements.
-const SILENCED: [&str; 8] = ["genai", "hyper", "hyper_util", "hyper_rustls", "h2", "reqwest", "rustls", "sqlx"];
+/// Crates whose events carry prompts, answers, credentials, or statements with their values.
+const SILENCED: [&str; 11] = [
+    "genai",
+    "hyper",
+    "hyper_util",
+    "hyper_rustls",
+    "h2",
+    "reqwest",
+    "rustls",
+    "sqlx",
+    "sqlx_core",
+    "sqlx_sqlite",
+    "sqlx_postgres",
+];
+/// What those crates log that carries none, and tells an operator something.
+const HARMLESS: [&str; 1] = ["sqlx::pool"];
 
 /// How a line of the log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +78,7 @@ where
 fn is_ours_to_write(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
     let root = target.split("::").next().unwrap_or(target);
-    !SILENCED.contains(&root)
+    !SILENCED.contains(&root) || HARMLESS.iter().any(|harmless| target.starts_with(harmless))
 }
 
 #[cfg(test)]

@@ -99,6 +99,31 @@ impl ErrorDocument {
         }
     }
 
+    /// A cancel that struck where no call was on the wire to be read.
+    #[must_use]
+    pub fn cancelled(at: super::CancelPoint) -> Self {
+        Self {
+            class: Some(super::Class::ProviderError.as_str().into()),
+            model_failure: Some(ModelFailure {
+                schema_version: SCHEMA_VERSION,
+                cause: super::Cause::Cancelled.as_str().into(),
+                http_status: None,
+                retry_after_secs: None,
+                provider_code: None,
+                provider_type: None,
+                provider_request_id: None,
+                finish_reason: None,
+                attempts: None,
+                limit: None,
+                extra: Map::new(),
+            }),
+            ..Self::own(
+                super::render::CODE_CANCELLED,
+                format!("model_error: model call was cancelled; at={}", at.as_str()),
+            )
+        }
+    }
+
     /// Whether the record stands in the document, but in a shape that this release cannot read.
     #[must_use]
     pub fn has_unreadable_record(&self) -> bool {

@@ -48,7 +48,7 @@ impl Adapter {
 
     /// The names that a configuration may use.
     pub fn names() -> Vec<&'static str> {
-        AdapterKind::all().iter().map(|kind| kind.as_lower_str()).collect()
+        AdapterKind::all().iter().map(AdapterKind::as_lower_str).collect()
     }
 
     /// The header that carries a key on a raw turn, and further headers that go with it.

@@ -4,23 +4,24 @@
 //! an end it invented and a success without a finish are read from [`Sink`] and from the captured body instead.
 
 use super::request::Prepared;
-use super::sink::Sink;
+use super::sink::{Sink, UNDER_WAY};
 use super::{Answer, Broken, ChatCall, Heard, Progress, Provider, frame, verdict};
 use crate::clock::Clock;
 use crate::failure::{Ending, Fault};
 use crate::store::Usage;
 use futures::Stream as _;
-use genai::chat::{ChatStream, ChatStreamEvent, StreamEnd, ToolCall};
+use genai::chat::{ChatStream, ChatStreamEvent, StopReason, StreamEnd, ToolCall};
 use serde_json::{Value, json};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The longest answer text that is kept, in bytes; one that goes on is cut as a breach of contract.
 pub const MAX_ANSWER_TEXT: usize = 64 * 1024 * 1024;
 
-/// How long a stream may keep silent after its finish reason: only its token count and its mark of the end are due.
+/// How long a stream may go on after its finish reason: only its token count and its mark of the end are due.
 const TAIL: Duration = Duration::from_secs(5);
 
 /// A turn that broke, with what its provider had reported until then.
@@ -110,8 +111,8 @@ impl Provider {
         let tool_calls: Vec<Value> = response.content.tool_calls().into_iter().map(tool_call).collect();
         let reasoning = response.reasoning_content.filter(|reasoning| !reasoning.is_empty());
         heard.tool_call = !tool_calls.is_empty();
-        heard.finish_reason =
-            verdict::finish(None, &body).or_else(|| response.stop_reason.map(|reason| reason.raw().to_owned()));
+        let word = verdict::finish(None, &body).or_else(|| response.stop_reason.map(|reason| reason.raw().to_owned()));
+        heard.finish_reason = word.filter(|word| !UNDER_WAY.contains(&word.as_str()));
         if !text.is_empty() {
             tell(Progress::Text(&text));
             heard.text.push_str(&text);
@@ -153,9 +154,11 @@ enum Stopped {
 
 impl Turn<'_> {
     async fn follow(&mut self, stream: &mut ChatStream) -> Stopped {
+        let mut tail_ends: Option<Instant> = None;
         loop {
             let step = if self.heard.finish_reason.is_some() {
-                match tokio::time::timeout(TAIL, self.step(stream)).await {
+                let ends = *tail_ends.get_or_insert_with(|| Instant::now() + TAIL);
+                match tokio::time::timeout_at(ends, self.step(stream)).await {
                     Ok(step) => step,
                     Err(_) => return Stopped::Over(None),
                 }
@@ -190,7 +193,7 @@ impl Turn<'_> {
         poll_fn(|cx| {
             let polled = Pin::new(&mut *stream).poll_next(cx);
             let (any, frames, error, finish) =
-                self.sink.with(|seen| (seen.any, seen.frames, seen.error.is_some(), seen.finish.clone()));
+                self.sink.with(|seen| (seen.any, seen.frames, seen.error.is_some(), seen.finish.is_some()));
             if any && self.heard.first_byte_ms.is_none() {
                 self.heard.first_byte_ms = Some(self.clock.now_ms());
             }
@@ -201,10 +204,9 @@ impl Turn<'_> {
                 self.answered = true;
                 (self.tell)(Progress::Answered);
             }
-            if let Some(finish) = finish {
-                let fresh = self.heard.finish_reason.is_none();
-                self.heard.finish_reason = Some(finish);
-                if fresh && polled.is_pending() {
+            if finish && self.heard.finish_reason.is_none() {
+                self.heard.finish_reason = self.sink.with(|seen| seen.finish.clone());
+                if polled.is_pending() {
                     // The wait has become a shorter one.
                     return Poll::Ready(Step::Event(ChatStreamEvent::Heartbeat));
                 }
@@ -253,20 +255,17 @@ impl Turn<'_> {
 
     /// genai takes `"error": null` for an error and drops its frame; the frame itself is none.
     fn harmless(&self, error: &genai::Error) -> bool {
-        let genai::Error::ChatResponse { body, .. } = error else { return false };
-        let null = body.is_null() || body.get("error").is_some_and(Value::is_null);
-        null && !self.sink.with(|seen| seen.last_is_error)
+        let null = |frame: &Value| frame.get("error").is_some_and(Value::is_null);
+        matches!(error, genai::Error::ChatResponse { .. })
+            && self.sink.with(|seen| seen.last.as_ref().is_some_and(null))
     }
 
     /// Takes in what genai dropped with such a frame.
     fn take_last_frame(&mut self) -> Result<(), Fault> {
-        let (text, reasoning, tool_call) =
-            self.sink.with(|seen| (seen.last_text.take(), seen.last_reasoning.take(), seen.last_tool_call));
-        self.heard.tool_call |= tool_call;
-        if let Some(reasoning) = reasoning {
-            self.reasoning.push_str(&reasoning);
-        }
-        text.map_or(Ok(()), |text| self.say(&text))
+        let Some(last) = self.sink.with(|seen| seen.last.take()) else { return Ok(()) };
+        self.heard.tool_call |= !frame::tool_deltas(&last).is_empty();
+        self.reasoning.push_str(frame::delta_reasoning(&last).unwrap_or_default());
+        self.say(&frame::delta_text(&last).unwrap_or_default())
     }
 
     /// Judges the stream by what was heard. `Ok(None)`: not one frame came and it may be asked for again.
@@ -286,8 +285,8 @@ impl Turn<'_> {
             return Err(broken(Ending::Fault(verdict::of_frame(frame))));
         }
         if heard.finish_reason.is_none() {
-            heard.finish_reason =
-                end.and_then(|end| end.captured_stop_reason.as_ref()).map(|word| word.raw().to_owned());
+            let word = end.and_then(|end| end.captured_stop_reason.as_ref()).map(StopReason::raw);
+            heard.finish_reason = word.filter(|word| !UNDER_WAY.contains(word)).map(str::to_owned);
         }
         match stopped {
             // After a finish reason nothing that breaks takes the answer back.
@@ -315,12 +314,12 @@ impl Turn<'_> {
 /// Whether an answer that stopped is complete. Words that end every kind of answer may end an empty one; an unknown
 /// word completes only an answer that has content.
 fn end_of(finish: Option<&str>, silent: bool) -> Result<(), Ending> {
-    let known = |word: &str| {
-        let word = genai::chat::StopReason::from(word.to_owned());
-        !matches!(word, genai::chat::StopReason::Other(_) | genai::chat::StopReason::MaxTokens(_))
-    };
+    let known =
+        |word: &str| !matches!(StopReason::from(word.to_owned()), StopReason::Other(_) | StopReason::MaxTokens(_));
     match finish {
         None => Err(Ending::Incomplete),
+        // The bare state of a Responses object that does not say what cut it.
+        Some("incomplete") => Err(Ending::Incomplete),
         Some(word) if !verdict::completes(word) => Err(Ending::Finish { reason: word.to_owned() }),
         Some(word) if silent && !known(word) => Err(Ending::Incomplete),
         Some(_) => Ok(()),

@@ -46,7 +46,7 @@ impl KeySource {
             config::Key::None => return Ok(None),
             config::Key::Value(key) => key.clone(),
             config::Key::Missing(variable) => return Err(KeyGap::Missing(variable.clone())),
-            config::Key::File(path) => self.from_file(path)?,
+            config::Key::File(path) => self.read_file(path)?,
         };
         if key.is_empty() || !key.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
             return Err(KeyGap::Unsendable);
@@ -55,7 +55,7 @@ impl KeySource {
     }
 
     /// Two short reads of a small local file; not worth leaving the thread for.
-    fn from_file(&self, path: &Path) -> Result<String, KeyGap> {
+    fn read_file(&self, path: &Path) -> Result<String, KeyGap> {
         let unreadable = || KeyGap::Unreadable(path.to_owned());
         let meta = std::fs::metadata(path).map_err(|_| unreadable())?;
         let (changed, length) = (meta.modified().ok(), meta.len());

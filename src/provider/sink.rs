@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// States of an answer that stand where a finish reason would, and say the opposite.
+pub(super) const UNDER_WAY: [&str; 2] = ["in_progress", "queued"];
+
 /// Installed in genai, read by the call. Both run on one task, so the lock is never waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sink(Arc<Mutex<Seen>>);
@@ -25,12 +28,8 @@ pub(super) struct Seen {
     pub finish: Option<String>,
     pub usage: Usage,
     pub provider_model: Option<String>,
-    /// Whether the latest frame is an error.
-    pub last_is_error: bool,
-    /// The latest frame's own content.
-    pub last_text: Option<String>,
-    pub last_reasoning: Option<String>,
-    pub last_tool_call: bool,
+    /// The latest frame, where it is JSON.
+    pub last: Option<Value>,
     /// Tool calls put together from OpenAI-like frames, by their index.
     tools: BTreeMap<u64, Tool>,
 }
@@ -63,7 +62,7 @@ impl Seen {
             return;
         }
         self.frames += 1;
-        (self.last_is_error, self.last_text, self.last_reasoning, self.last_tool_call) = (false, None, None, false);
+        self.last = None;
         if data == "[DONE]" {
             return;
         }
@@ -73,26 +72,23 @@ impl Seen {
             Err(_) if verdict::is_error(event, &Value::Null) => Value::String(data.to_owned()),
             Err(_) => return,
         };
-        self.last_is_error = verdict::is_error(event, &value);
-        if let Some(word) = verdict::finish(event, &value) {
+        if self.error.is_none() && verdict::is_error(event, &value) {
+            self.error = Some(value.clone());
+        }
+        if let Some(word) = verdict::finish(event, &value).filter(|word| !UNDER_WAY.contains(&word.as_str())) {
             self.finish = Some(word);
         }
         self.usage = frame::merge(self.usage, frame::usage(&value));
         if self.provider_model.is_none() {
             self.provider_model = frame::model(&value).map(str::to_owned);
         }
-        self.last_text = frame::delta_text(&value);
-        self.last_reasoning = frame::delta_reasoning(&value).map(str::to_owned);
         for (index, id, name, arguments) in frame::tool_deltas(&value) {
-            self.last_tool_call = true;
             let tool = self.tools.entry(index).or_default();
             tool.id = tool.id.take().or_else(|| id.map(str::to_owned));
             tool.name = tool.name.take().or_else(|| name.map(str::to_owned));
             tool.arguments.push_str(arguments);
         }
-        if self.last_is_error && self.error.is_none() {
-            self.error = Some(value);
-        }
+        self.last = Some(value);
     }
 
     /// The tool calls put together from OpenAI-like frames.
@@ -126,7 +122,7 @@ mod tests {
     fn the_first_error_frame_is_kept_whole() {
         let mut seen = Seen::default();
         seen.take_in(None, r#"{"error":null,"choices":[{"delta":{"content":"a"}}]}"#);
-        assert_eq!((seen.error.clone(), seen.last_text.as_deref()), (None, Some("a")));
+        assert_eq!(seen.error, None);
         seen.take_in(None, r#"{"error":{"code":429},"id":"x"}"#);
         seen.take_in(None, r#"{"error":{"code":500}}"#);
         assert_eq!(seen.error, Some(json!({"error":{"code":429},"id":"x"})));

@@ -6,13 +6,15 @@ use crate::rig::{
 use crate::wire::{Act, JSON, LAST_CHUNK, SSE_HEAD, SSE_HEAD_TO_EOF, Server, chunk, response, send as bytes, sse};
 use reprieve::config::Timeouts;
 use reprieve::failure::{Ending, Fault};
-use reprieve::provider::{Call, Progress};
+use reprieve::provider::{Call, MAX_ERROR_BODY, Progress};
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
 
-/// Short enough to be met at once, long enough for a busy machine to answer in where an answer is meant to come.
-const HASTY: Timeouts = Timeouts { connect_ms: 20_000, headers_ms: 150, read_ms: 300 };
+/// A head that never comes is given up at once.
+const NO_HEAD: Timeouts = Timeouts { connect_ms: 20_000, headers_ms: 60, read_ms: 60 };
+/// So is a body that never goes on. Its head may take what it takes.
+const NO_BODY: Timeouts = Timeouts { connect_ms: 20_000, headers_ms: 20_000, read_ms: 80 };
 
 async fn meet(mode: Mode, script: Vec<Act>, timeouts: Timeouts) -> Told {
     let server = Server::start(vec![script]).await;
@@ -85,20 +87,20 @@ async fn a_reset_before_the_head_is_a_transport_fault() {
 
 #[tokio::test]
 async fn a_head_that_does_not_come_is_a_timeout() {
-    in_every_mode(vec![Act::Request, Act::Stall], HASTY, ["transport headers", "transport read", "transport read"])
+    in_every_mode(vec![Act::Request, Act::Stall], NO_HEAD, ["transport headers", "transport read", "transport read"])
         .await;
 }
 
 #[tokio::test]
 async fn a_body_that_stops_coming_is_a_read_timeout() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"choices\":";
-    in_every_mode(vec![Act::Request, bytes(head), Act::Stall], HASTY, ["transport read"; 3]).await;
+    in_every_mode(vec![Act::Request, bytes(head), Act::Stall], NO_BODY, ["transport read"; 3]).await;
 }
 
 #[tokio::test]
 async fn comments_count_as_life_but_not_as_an_answer() {
-    let script = vec![Act::Request, bytes(SSE_HEAD), bytes(chunk(": still here\n\n")), Act::Stall];
-    let told = meet(Mode::Streamed, script, HASTY).await;
+    let script = vec![Act::Request, bytes([SSE_HEAD, &chunk(": still here\n\n")].concat()), Act::Stall];
+    let told = meet(Mode::Streamed, script, NO_BODY).await;
     assert_eq!(told.ending(), "transport read");
     assert!(told.heard.first_byte_ms.is_some());
     assert_eq!(told.answered, 0);
@@ -138,7 +140,7 @@ async fn whatever_breaks_a_stream_leaves_the_text_heard_so_far() {
     let cases: Vec<(&str, Vec<Act>, Timeouts, &str)> = vec![
         ("reset", vec![Act::Reset], PATIENT, "transport"),
         ("closed inside the body", vec![], PATIENT, "transport"),
-        ("stalled", vec![Act::Stall], HASTY, "transport read"),
+        ("stalled", vec![Act::Stall], NO_BODY, "transport read"),
         ("a silent end", vec![last()], PATIENT, "incomplete"),
         ("an end mark without a finish", vec![frame("data: [DONE]"), last()], PATIENT, "incomplete"),
         ("an end inside a frame", vec![Act::Send(chunk("data: {\"choices\":[{\"del")), last()], PATIENT, "incomplete"),
@@ -194,6 +196,8 @@ async fn nothing_that_breaks_after_a_finish_takes_the_answer_back() {
     let cases: Vec<(&str, Vec<Act>)> = vec![
         ("no end mark", vec![frame(&finish("stop")), bytes(LAST_CHUNK)]),
         ("closed inside the body", vec![frame(&finish("stop"))]),
+        // Silence, and comments for ever, are waited for only as long as a tail may take.
+        ("silence", vec![frame(&finish("stop")), Act::Stall]),
         ("garbage", vec![frame(&finish("stop")), frame("data: {nonsense}"), Act::Stall]),
     ];
     for (what, then) in cases {
@@ -245,6 +249,28 @@ async fn a_refusal_keeps_its_status_headers_and_body() {
             assert_eq!(values("x-request-id"), ["req-1"], "{mode:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_refusal_whose_body_breaks_off_is_that_refusal_where_genai_lets_it() {
+    let head = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 500\r\n\r\n{\"error\":";
+    // genai reads the body before it tells the status of a call without a stream.
+    for (mode, expected) in MODES.into_iter().zip(["response 429", "transport", "response 429"]) {
+        let told = meet(mode, vec![Act::Request, bytes(head)], PATIENT).await;
+        assert_eq!(told.ending(), expected, "{mode:?}");
+        if let Ending::Fault(Fault::Response(fault)) = told.outcome.unwrap_err().ending {
+            assert_eq!(fault.body, None, "{mode:?}");
+            assert!(fault.headers.contains(&("retry-after".into(), "7".into())), "{mode:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_endless_error_body_is_read_as_far_as_it_may_say_something() {
+    let body = "x".repeat(MAX_ERROR_BODY + 500_000);
+    let told = meet(Mode::Raw, vec![Act::Request, response("500 Oh", &[], &body)], PATIENT).await;
+    let Ending::Fault(Fault::Response(fault)) = told.outcome.unwrap_err().ending else { unreachable!() };
+    assert_eq!(fault.body.unwrap().as_str().map(str::len), Some(MAX_ERROR_BODY));
 }
 
 #[tokio::test]
@@ -376,7 +402,7 @@ async fn a_call_that_is_dropped_leaves_what_was_heard() {
 async fn a_models_own_timeouts_stand_before_the_entrys() {
     let server = Server::start(vec![vec![Act::Request, Act::Stall]]).await;
     let mut entry = rig::entry("openai", server.url("/v1/"), PATIENT);
-    let model = reprieve::config::Model { max_in_flight: None, timeouts: Some(HASTY) };
+    let model = reprieve::config::Model { max_in_flight: None, timeouts: Some(NO_HEAD) };
     entry.models.insert(rig::MODEL.into(), model);
     let provider = reprieve::provider::Provider::new(&entry, 4).unwrap();
     assert_eq!(send(&provider, &call(Mode::Streamed)).await.ending(), "transport headers");

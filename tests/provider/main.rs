@@ -1,5 +1,6 @@
 //! The model boundary on real sockets: what each fault becomes, what a cut leaves, what goes out and comes back.
 
+mod adapters;
 mod answers;
 mod canaries;
 mod continuity;
