@@ -35,7 +35,14 @@ impl Refusing {
 }
 
 pub(super) fn scripted(refuse: &Refuse, rule: usize, true_ms: Option<i64>) -> Refusing {
-    Refusing { kind: refuse.kind, refuse: refuse.clone(), limit: 0, requested: 0, per_ms: 0, true_ms, rule: Some(rule) }
+    // A refusal names its limit, and a limit of 0 means another thing: an allowance that was never there.
+    let (limit, requested) = match refuse.kind {
+        Kind::RateLimitTokens => (30_000, 900),
+        Kind::RequestTooLarge => (30_000, 31_538),
+        _ => (60, 1),
+    };
+    let kind = refuse.kind;
+    Refusing { kind, refuse: refuse.clone(), limit, requested, per_ms: 60_000, true_ms, rule: Some(rule) }
 }
 
 pub(super) fn metered(limit: &Limit, refused: Refused, requested: u64) -> Refusing {
