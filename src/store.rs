@@ -12,8 +12,6 @@
 //!   that tests own the clock.
 //! * Documents are text and come back byte for byte.
 
-mod flow;
-mod grants;
 mod ledger;
 mod rows;
 pub mod sqlite;

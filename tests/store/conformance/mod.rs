@@ -3,6 +3,9 @@
 mod build;
 pub mod claim;
 pub mod complete;
+pub mod holds;
+pub mod lists;
+pub mod steer;
 pub mod submit;
 pub mod workers;
 
