@@ -5,6 +5,7 @@ pub mod claim;
 pub mod complete;
 pub mod holds;
 pub mod lists;
+pub mod sequences;
 pub mod steer;
 pub mod submit;
 pub mod workers;

@@ -1,6 +1,9 @@
 //! SQLite: the suite, and what is particular to it.
 
+mod durability;
 mod harness;
+mod open;
+mod statements;
 
 use harness::fresh;
 
@@ -58,4 +61,9 @@ crate::conformance! {
         an_execution_that_ends_breaks_the_row_and_the_last_execution_fails,
         a_cancelled_turn_of_a_lost_worker_ends_cancelled,
         a_retired_worker_is_gone_and_one_with_turns_is_rescued;
+}
+
+#[test]
+fn any_sequence_of_commands_leaves_a_state_that_agrees_with_itself() {
+    crate::conformance::sequences::run(48, fresh);
 }

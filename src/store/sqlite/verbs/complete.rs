@@ -21,6 +21,9 @@ pub(in crate::store::sqlite) async fn complete(tx: &mut Tx<'_>, batch: &[&Comple
         let stands = rest.next_if(|(next, _)| std::ptr::eq(*next, *completion)).is_some();
         applied.push(if stands { Applied::Done } else { Applied::Void });
     }
+    if standing.len() < batch.len() {
+        tracing::warn!(stale = batch.len() - standing.len(), "ends of executions whose fences no longer stand");
+    }
     if standing.is_empty() {
         return Ok(applied);
     }

@@ -39,8 +39,8 @@ pub(super) async fn live(tx: &mut Tx<'_>, worker: WorkerId, now_ms: i64) -> Resu
     row.map(|row| at(&row, 0)).transpose()
 }
 
-/// Accounts first, because a model without a limit of its own starts at its account's. A number that a refusal has cut
-/// is not lifted by a restart.
+/// Accounts first, because a model without a limit of its own starts at its account's. What a number has learned is kept
+/// where nothing changed, and a number that a refusal has cut is not lifted by a restart.
 pub(super) async fn configure(tx: &mut Tx<'_>, scopes: &[ScopeConfig]) -> Result<()> {
     let mut ordered: Vec<&ScopeConfig> = scopes.iter().collect();
     ordered.sort_by_key(|config| !config.scope.model.is_empty());
@@ -52,7 +52,7 @@ pub(super) async fn configure(tx: &mut Tx<'_>, scopes: &[ScopeConfig]) -> Result
         let of_account = state.account_id.and_then(|id| known.scopes.get(&id)).and_then(|account| account.flow.max);
         let mut flow = state.flow;
         flow.configure(max);
-        if state.account_id.is_some() {
+        if state.account_id.is_some() && state.flow.max != max {
             flow = restart(flow, of_account);
         }
         store_flow(tx, scope_id, &flow).await?;
