@@ -1,5 +1,6 @@
 //! What can be asked for on the command line.
 
+use super::sim::SimArgs;
 use crate::config::{Config, Loaded, Overrides};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -30,11 +31,23 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Read captured responses: class, cause, reset and what would be done
+    Classify {
+        /// A file of JSON values, or `-` for stdin
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// The policy that decides: `tiered` or `strict`
+        #[arg(long, default_value = "tiered")]
+        policy: String,
+    },
     /// Look at the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Run the simulated provider alone, until it is interrupted
+    #[command(after_help = "Example: reprieve sim --scenario metered --port 7172")]
+    Sim(SimArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,7 @@
 //! credentials pass through and are never logged.
 
 mod adapter;
+pub mod capture;
 mod chat;
 mod client;
 mod entry;
@@ -17,7 +18,7 @@ mod sink;
 mod verdict;
 
 pub use chat::MAX_ANSWER_TEXT;
-pub use entry::{Provider, ProviderError, Providers, check_model};
+pub use entry::{Provider, ProviderError, Providers, check_call, check_model};
 pub use key::KeyGap;
 pub use raw::{MAX_ERROR_BODY, MAX_RAW_RESPONSE, raw_path};
 pub use request::CallError;

@@ -65,6 +65,14 @@ impl ScopeKey {
     }
 }
 
+impl fmt::Display for ScopeKey {
+    /// `provider/account/model`, or `provider/account` for the whole account.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.account)?;
+        if self.model.is_empty() { Ok(()) } else { write!(f, "/{}", self.model) }
+    }
+}
+
 /// A line of turns that share an admission fate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LaneKey {

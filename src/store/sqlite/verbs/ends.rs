@@ -1,6 +1,6 @@
 //! What ends or goes on: records, final results, turns put back. Every verb that moves a turn uses these.
 
-use crate::failure::{ErrorDocument, ModelFailure};
+use crate::failure::{CancelPoint, ErrorDocument};
 use crate::store::ledger::InHand;
 use crate::store::sqlite::text;
 use crate::store::sqlite::tx::{Tx, at, blob, fence_at, hex, int, job_at, json, sql};
@@ -287,35 +287,10 @@ pub(super) async fn inbox(tx: &mut Tx<'_>, job_id: JobId, rows: &[InboxRow]) -> 
 
 /// The error of a job that somebody cancelled while it waited, or that could not be told so by its worker.
 pub(super) fn cancelled_error() -> Result<String> {
-    json(&ErrorDocument {
-        code: "model_cancelled".into(),
-        message: "model_error: cancelled; at=waiting".into(),
-        class: Some("provider_error".into()),
-        retryable: false,
-        phase: None,
-        model_failure: Some(ModelFailure {
-            schema_version: 1,
-            cause: "cancelled".into(),
-            http_status: None,
-            retry_after_secs: None,
-            provider_code: None,
-            provider_type: None,
-            provider_request_id: None,
-            finish_reason: None,
-            attempts: None,
-            limit: None,
-        }),
-    })
+    json(&ErrorDocument::cancelled(CancelPoint::Waiting))
 }
 
 /// An error of our own: no class, no `model_failure` (contract §7).
 pub(super) fn own_error(code: &str, message: &str, retryable: bool) -> Result<String> {
-    json(&ErrorDocument {
-        code: code.into(),
-        message: message.into(),
-        class: None,
-        retryable,
-        phase: None,
-        model_failure: None,
-    })
+    json(&ErrorDocument { retryable, ..ErrorDocument::own(code, message) })
 }
