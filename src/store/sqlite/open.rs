@@ -70,6 +70,8 @@ pub(super) fn connect_options(url: &str, options: &OpenOptions) -> Result<Sqlite
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .statement_cache_capacity(256)
+        // A whole claim fits: the connection does not stop for the reader in the middle of a statement.
+        .row_buffer_size(2_048)
         .pragma("temp_store", "memory")
         .pragma("cache_size", "-16384")
         // After a long reader the log shrinks again.
