@@ -6,7 +6,7 @@
 
 mod args;
 mod cancel;
-mod classify;
+pub mod classify;
 mod config_check;
 mod demo;
 mod failures;

@@ -27,7 +27,7 @@ pub struct ClassifyArgs {
 }
 
 /// What `reprieve classify` does with its arguments.
-pub fn command(args: &ClassifyArgs, cli: &Cli) -> Result<Exit, Trouble> {
+pub(super) fn command(args: &ClassifyArgs, cli: &Cli) -> Result<Exit, Trouble> {
     let (rules, policies) = readings(cli)?;
     let Some(policy) = policies.get(&args.policy) else {
         let known = policies.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -66,7 +66,7 @@ fn readings(cli: &Cli) -> Result<(Rules, BTreeMap<String, Policy>), Trouble> {
 ///
 /// # Errors
 /// When the input cannot be read or the output not written.
-fn run(input: impl BufRead, mut out: impl Write, rules: &Rules, policy: &Policy, now_ms: i64) -> io::Result<bool> {
+pub fn run(input: impl BufRead, mut out: impl Write, rules: &Rules, policy: &Policy, now_ms: i64) -> io::Result<bool> {
     let mut all_good = true;
     for value in Values::new(input) {
         match value?.and_then(|value| CaptureInput::parse(&value)) {
