@@ -253,11 +253,15 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// genai takes `"error": null` for an error and drops its frame; the frame itself is none.
+    /// Whether genai took for an error what is none by the wire: it stumbles over `"error": null`, and over a frame of
+    /// Gemini's that has a token count and no candidate.
     fn harmless(&self, error: &genai::Error) -> bool {
-        let null = |frame: &Value| frame.get("error").is_some_and(Value::is_null);
-        matches!(error, genai::Error::ChatResponse { .. })
-            && self.sink.with(|seen| seen.last.as_ref().is_some_and(null))
+        let genai::Error::ChatResponse { body, .. } = error else { return false };
+        let invented = *body == json!({ "finishReason": null, "usageMetadata": null });
+        self.sink.with(|seen| {
+            seen.error.is_none()
+                && seen.last.as_ref().is_some_and(|last| invented || last.get("error").is_some_and(Value::is_null))
+        })
     }
 
     /// Takes in what genai dropped with such a frame.
