@@ -9,6 +9,17 @@ pub enum SourceKind {
     Body,
 }
 
+impl SourceKind {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Body => "body",
+        }
+    }
+}
+
 /// Where a reset was read: a lower-case header name, a JSON pointer into the body as it stood on the wire (two joined
 /// by `#` where JSON stood in text), or `text` for a plain-text body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +37,18 @@ pub enum LimitKind {
     MonthlyUsage,
 }
 
+impl LimitKind {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Tokens => "tokens",
+            Self::MonthlyUsage => "monthly_usage",
+        }
+    }
+}
+
 /// What became of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,6 +61,22 @@ pub enum Verdict {
     Malformed,
     Past,
     Implausible,
+}
+
+impl Verdict {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Selected => "selected",
+            Self::Earlier => "earlier",
+            Self::NotExhausted => "not_exhausted",
+            Self::OtherKind => "other_kind",
+            Self::Malformed => "malformed",
+            Self::Past => "past",
+            Self::Implausible => "implausible",
+        }
+    }
 }
 
 /// One candidate for a reset, kept beside the record whatever became of it.

@@ -12,6 +12,18 @@ pub enum Phase {
     Read,
 }
 
+impl Phase {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Headers => "headers",
+            Self::Read => "read",
+        }
+    }
+}
+
 /// A failed model call, walked down to one of three leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
@@ -56,6 +68,21 @@ pub enum CancelPoint {
     Streaming,
     InPlaceWait,
     Tool,
+}
+
+impl CancelPoint {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Connecting => "connecting",
+            Self::Sending => "sending",
+            Self::Streaming => "streaming",
+            Self::InPlaceWait => "in_place_wait",
+            Self::Tool => "tool",
+        }
+    }
 }
 
 /// How a call ended that did not complete. One reading serves them all: [`super::Failure::read`].

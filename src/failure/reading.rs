@@ -18,6 +18,24 @@ pub enum Class {
     ProviderError,
 }
 
+impl Class {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimit => "rate_limit",
+            Self::Quota => "quota",
+            Self::Authentication => "authentication",
+            Self::ContentFiltered => "content_filtered",
+            Self::ContextWindowExceeded => "context_window_exceeded",
+            Self::InvalidRequest => "invalid_request",
+            Self::Timeout => "timeout",
+            Self::Unavailable => "unavailable",
+            Self::ProviderError => "provider_error",
+        }
+    }
+}
+
 /// The wire vocabulary of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,6 +49,24 @@ pub enum Cause {
     Incomplete,
     Deadline,
     Cancelled,
+}
+
+impl Cause {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimit => "rate_limit",
+            Self::UsageLimit => "usage_limit",
+            Self::ContextLimit => "context_limit",
+            Self::OutputLimit => "output_limit",
+            Self::ProviderError => "provider_error",
+            Self::Transport => "transport",
+            Self::Incomplete => "incomplete",
+            Self::Deadline => "deadline",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// What a spent allowance needs: somebody's payment, or the turn of its window.

@@ -1,1 +1,77 @@
-//! (to be written)
+//! What happens by the clock: ends that are overdue, turns of lost workers, retention.
+//!
+//! A duty is one file with one idempotent `run_once` that returns its counts. Two things run duties: the due timer here,
+//! for what must be prompt (it wakes at the next due instant and on changes), and cron for what need not be
+//! ([`retention`]). Resets need no duty: a hold is over when its instant has passed, and the claim loops wake for it
+//! themselves. Every process may run a scheduler; duties that meet harm nobody.
+
+mod expire;
+mod rescue;
+pub mod retention;
+
+use crate::recovery::Policy;
+use crate::store::Store;
+use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
+use tokio_util::sync::CancellationToken;
+
+/// The safety net under the due timer, in milliseconds.
+const POLL_MS: i64 = 1_000;
+/// How often changes are followed at most, in milliseconds.
+const FOLLOW_MS: i64 = 50;
+/// Every five minutes, at second 7: away from everybody's full minute.
+const RETENTION_CRON: &str = "7 */5 * * * *";
+
+/// What the scheduler must know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The policy whose requeue tier bounds lost executions.
+    pub requeue: Policy,
+    pub retention: retention::Keep,
+}
+
+/// Runs the duties until told to stop.
+///
+/// # Errors
+/// When the cron scheduler cannot start.
+pub async fn run<S: Store>(store: S, settings: Settings, stop: CancellationToken) -> Result<(), JobSchedulerError> {
+    let mut cron = JobScheduler::new().await?;
+    let (pruned_store, keep) = (store.clone(), settings.retention);
+    cron.add(Job::new_async(RETENTION_CRON, move |_, _| {
+        let store = pruned_store.clone();
+        Box::pin(async move { retention::run_until_done(&store, keep).await })
+    })?)
+    .await?;
+    cron.start().await?;
+    timer(&store, &settings, &stop).await;
+    cron.shutdown().await
+}
+
+/// Wakes for what is due, and for what may have become due.
+async fn timer<S: Store>(store: &S, settings: &Settings, stop: &CancellationToken) {
+    let clock = store.clock().clone();
+    let mut changes = store.changes();
+    loop {
+        changes.borrow_and_update();
+        let looked_ms = clock.now_ms();
+        expire::run_once(store, looked_ms).await;
+        rescue::run_once(store, looked_ms, &settings.requeue).await;
+        let due_ms = store.next_due_ms(looked_ms).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the next due instant could not be read");
+            None
+        });
+        let wake_ms = due_ms.unwrap_or(i64::MAX).clamp(looked_ms + 1, looked_ms + POLL_MS);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = clock.sleep_until(wake_ms) => {}
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = clock.sleep_until((looked_ms + FOLLOW_MS).min(wake_ms)) => {}
+                }
+            }
+        }
+    }
+}

@@ -65,6 +65,14 @@ impl ScopeKey {
     }
 }
 
+impl fmt::Display for ScopeKey {
+    /// `provider/account/model`, or `provider/account` for the whole account.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.account)?;
+        if self.model.is_empty() { Ok(()) } else { write!(f, "/{}", self.model) }
+    }
+}
+
 /// A line of turns that share an admission fate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LaneKey {
@@ -517,6 +525,7 @@ pub struct Query {
     pub include_ended: bool,
     pub since_ms: Option<i64>,
     pub until_ms: Option<i64>,
+    /// 0: the list's default; at most 1,000.
     pub limit: u32,
     /// As handed out by the page before.
     pub cursor: Option<String>,

@@ -57,6 +57,8 @@ fn a_rate_without_a_reset_is_retried_along_the_curve_then_deferred_along_the_req
     row(&rate(None), &refused(1), "in place 750", "in place 1000");
     row(&rate(None), &refused(2), "in place 1500", "in place 2000");
     row(&rate(None), &refused(3), "in place 3000", "defer 3000");
+    // Where the scope's curve is young again, strict's last wait in place is a floor under its deferral.
+    row(&rate(None), &sent(3), "in place 750", "defer 2000");
     row(&rate(None), &refused(4), "in place 6000", "defer 6000");
     row(&rate(None), &refused(5), "in place 12000", "defer 12000");
     row(&rate(None), &refused(6), "defer 30000", "defer 24000");

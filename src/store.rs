@@ -12,15 +12,20 @@
 //!   that tests own the clock.
 //! * Documents are text and come back byte for byte.
 
+mod flow;
+mod grants;
+mod ledger;
 mod rows;
+pub mod sqlite;
 pub use rows::*;
+pub use sqlite::Sqlite;
 
 use crate::clock::Clock;
 use std::future::Future;
 use tokio::sync::watch;
 
 /// Why a statement could not be carried out. `Display` names what a person can do, never a document.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     #[error("the database {url} cannot be opened: {why}")]
     Open { url: String, why: String },
@@ -38,6 +43,8 @@ pub enum Error {
     Closed,
     #[error("{what} cannot be read: {why}")]
     Undecodable { what: &'static str, why: String },
+    #[error("the cursor was not handed out by this list")]
+    Cursor,
     #[error("the database refused a statement: {0}")]
     Database(String),
 }

@@ -1,0 +1,38 @@
+-- Failed executions, and replaced sends where ?14 says so, before (?1, ?2, ?3) = (ended_ms, fence, n), newest first; a
+-- record's n is beyond every send's. Index: turn_records_failed, sends_ended.
+SELECT r.job_id, r.fence, NULL AS n, l.queue, l.tenant, s.provider, s.account, s.model, r.ended_ms, r.seq, r.outcome,
+       r.decision, r.class, r.cause, r.code, r.http_status, r.attempts, r.rule, r.request_id, r.error,
+       4294967296 AS place
+FROM turn_records AS r INDEXED BY turn_records_failed
+CROSS JOIN jobs AS j ON j.job_id = r.job_id
+CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
+CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
+WHERE r.outcome <> 'completed' AND (r.ended_ms, r.fence) < (?1, ?2)
+  AND (?4 IS NULL OR l.queue = ?4) AND (?5 IS NULL OR l.tenant = ?5)
+  AND (?6 IS NULL OR s.provider = ?6) AND (?7 IS NULL OR s.account = ?7) AND (?8 IS NULL OR s.model = ?8)
+  AND (?9 IS NULL OR r.ended_ms >= ?9) AND (?10 IS NULL OR r.ended_ms < ?10)
+  AND (?11 = '[]' OR r.cause IN (SELECT value FROM json_each(?11)))
+  AND (?12 = '[]' OR r.class IN (SELECT value FROM json_each(?12)))
+  AND (?13 = '[]' OR NOT EXISTS (
+        SELECT 1 FROM json_each(?13) AS f
+        WHERE NOT EXISTS (SELECT 1 FROM labels AS b
+                          WHERE b.job_id = r.job_id AND b.key = f.value ->> 0 AND b.value = f.value ->> 1)))
+UNION ALL
+SELECT r.job_id, r.fence, r.n, l.queue, l.tenant, s.provider, s.account, s.model, r.ended_ms, r.seq, NULL,
+       'retry_in_place', r.class, r.cause, NULL, r.http_status, NULL, NULL, NULL, r.error, r.n
+FROM sends AS r INDEXED BY sends_ended
+CROSS JOIN jobs AS j ON j.job_id = r.job_id
+CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
+CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
+WHERE ?14 = 1 AND (r.ended_ms, r.fence, r.n) < (?1, ?2, ?3)
+  AND (?4 IS NULL OR l.queue = ?4) AND (?5 IS NULL OR l.tenant = ?5)
+  AND (?6 IS NULL OR s.provider = ?6) AND (?7 IS NULL OR s.account = ?7) AND (?8 IS NULL OR s.model = ?8)
+  AND (?9 IS NULL OR r.ended_ms >= ?9) AND (?10 IS NULL OR r.ended_ms < ?10)
+  AND (?11 = '[]' OR r.cause IN (SELECT value FROM json_each(?11)))
+  AND (?12 = '[]' OR r.class IN (SELECT value FROM json_each(?12)))
+  AND (?13 = '[]' OR NOT EXISTS (
+        SELECT 1 FROM json_each(?13) AS f
+        WHERE NOT EXISTS (SELECT 1 FROM labels AS b
+                          WHERE b.job_id = r.job_id AND b.key = f.value ->> 0 AND b.value = f.value ->> 1)))
+ORDER BY 9 DESC, 2 DESC, 21 DESC
+LIMIT ?15

@@ -1,0 +1,15 @@
+-- Holds with the turns that wait behind each (counted up to 10,000), newest first. Index: holds_opened; holds_open where
+-- only open ones are asked for.
+SELECT h.hold_id, s.provider, s.account, s.model, h.cause, h.kind, h.opened_ms, h.until_ms, h.source, h.raw,
+       h.refusal_job, h.refusal_fence, h.refusal_n, h.extended, h.barren, h.probe_job, h.ended_ms, h."end",
+       CASE WHEN h.ended_ms IS NULL THEN (
+           SELECT min(coalesce(sum(l.ready), 0), 10000)
+           FROM scopes AS x CROSS JOIN lanes AS l INDEXED BY lanes_active ON l.scope_id = x.scope_id AND l.ready > 0
+           WHERE x.scope_id = h.scope_id OR x.account_id = h.scope_id
+       ) ELSE 0 END, h.scope_id
+FROM holds AS h CROSS JOIN scopes AS s ON s.scope_id = h.scope_id
+WHERE (?1 = 1 OR h.ended_ms IS NULL)
+  AND (?2 IS NULL OR s.provider = ?2) AND (?3 IS NULL OR s.account = ?3) AND (?4 IS NULL OR s.model = ?4)
+  AND (?5 IS NULL OR coalesce(h.ended_ms, ?5) >= ?5) AND (?6 IS NULL OR h.opened_ms < ?6)
+ORDER BY h.opened_ms DESC, h.hold_id DESC
+LIMIT ?7

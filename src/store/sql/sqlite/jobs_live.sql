@@ -1,0 +1,23 @@
+-- As `jobs`, where only live states are asked for: walks the turns, however long the history. Index: primary keys.
+SELECT j.job_id, j.state, t.state, l.queue, l.tenant, s.provider, s.account, s.model, j.entry, j.priority, j.spec,
+       j.result, j.error, j.created_ms, j.finished_ms, j.deadline_ms, j.retry_of, t.seq, t.due_ms, t.executions,
+       t.deferrals, t.wait_until_ms, s.scope_id, s.account_id, j.ended_no
+FROM turns AS t
+CROSS JOIN jobs AS j ON j.job_id = t.job_id
+CROSS JOIN lanes AS l ON l.lane_id = t.lane_id
+CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
+WHERE t.job_id < ?1
+  AND (?2 IS NULL OR l.queue = ?2) AND (?3 IS NULL OR l.tenant = ?3)
+  AND (?4 IS NULL OR s.provider = ?4) AND (?5 IS NULL OR s.account = ?5) AND (?6 IS NULL OR s.model = ?6)
+  AND (?7 IS NULL OR j.created_ms >= ?7) AND (?8 IS NULL OR j.created_ms < ?8)
+  AND (CASE t.state WHEN 2 THEN 'running' ELSE 'queued' END IN (SELECT value FROM json_each(?9))
+       OR (t.state < 2 AND 'waiting' IN (SELECT value FROM json_each(?9)))
+       OR (t.state < 2 AND 'deferred' IN (SELECT value FROM json_each(?9))
+           AND EXISTS (SELECT 1 FROM holds AS h
+                       WHERE h.ended_ms IS NULL AND h.scope_id IN (s.scope_id, s.account_id))))
+  AND (?10 = '[]' OR NOT EXISTS (
+        SELECT 1 FROM json_each(?10) AS f
+        WHERE NOT EXISTS (SELECT 1 FROM labels AS b
+                          WHERE b.job_id = j.job_id AND b.key = f.value ->> 0 AND b.value = f.value ->> 1)))
+ORDER BY t.job_id DESC
+LIMIT ?11

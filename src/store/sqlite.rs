@@ -1,0 +1,244 @@
+//! The store on SQLite: one file, one writer, a few read connections, no server.
+//!
+//! What lives here: the connections, group commit ([`writer`]), the verbs ([`verbs`]) and the lists ([`reads`]). What must
+//! not: arithmetic of holds, flows and grants, which every database shares (`store::{ledger, flow, grants}`). Requests
+//! come in over the seam [`Store`] and go to the writer over a channel; answers come back after the commit. Reads never
+//! wait for the writer.
+//!
+//! Durability: WAL with `synchronous = FULL`, so that what was acknowledged survives the loss of power. Several processes
+//! may open one file: each writes in transactions that take the lock at once (`BEGIN IMMEDIATE`), and sees the others'
+//! commits within `poll_ms`.
+
+mod conn;
+mod cursor;
+mod error;
+mod migrate;
+mod open;
+mod readers;
+mod reads;
+mod text;
+mod tx;
+mod verbs;
+mod writer;
+
+pub use open::OpenOptions;
+
+use super::{
+    Answer, Applied, By, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, CountRow, Error, FailureRow, Fence,
+    History, HoldRelease, HoldRow, JobId, JobRow, NewJob, Overview, Page, Permit, PermitRequest, Prune, Pruned, Query,
+    Rescue, Rescued, ResetRow, Result, ScopeConfig, Setback, Store, Submitted, TurnView, WorkerId, WorkerRow,
+};
+use crate::clock::Clock;
+use readers::Readers;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use verbs::{Output, Request};
+use writer::{Command, Writer};
+
+/// How many commands may wait for the writer before their callers wait to send them.
+const QUEUE: usize = 4_096;
+
+/// A handle to one database file; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Sqlite(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clock: Clock,
+    commands: Mutex<Option<mpsc::Sender<Command>>>,
+    changes: watch::Receiver<u64>,
+    readers: Readers,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Sqlite {
+    /// Opens the file that `url` names (`sqlite://path`), makes it where there is none, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// [`Error::Open`] where the URL or the file is not usable (a directory, another program's database, a damaged file,
+    /// a database in memory), [`Error::ReadOnly`], [`Error::Locked`], [`Error::Newer`], [`Error::Full`].
+    pub async fn open(url: &str, clock: Clock, options: OpenOptions) -> Result<Self> {
+        let connect = open::connect_options(url, &options)?;
+        let conn = open::writer(url, &connect, &options).await?;
+        let mut readers = Vec::new();
+        for _ in 0..options.readers.max(1) {
+            readers.push(open::reader(url, &connect, &options).await?);
+        }
+        let (commands, queue) = mpsc::channel(QUEUE);
+        let (changed, changes) = watch::channel(0);
+        let poll = Duration::from_millis(options.poll_ms.max(1));
+        let writer = tokio::spawn(Writer::new(conn, queue, changed, options.group.max(1), poll).run());
+        Ok(Self(Arc::new(Inner {
+            clock,
+            commands: Mutex::new(Some(commands)),
+            changes,
+            readers: Readers::new(readers),
+            writer: Mutex::new(Some(writer)),
+        })))
+    }
+
+    async fn ask(&self, request: Request) -> Result<Output> {
+        let commands = self.0.commands.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)?;
+        let (reply, answer) = oneshot::channel();
+        commands.send(Command { request, reply }).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+}
+
+/// The writer answers each request in kind; anything else is a fault of this module.
+fn unexpected<T>(output: &Output) -> Result<T> {
+    Err(Error::Database(format!("the writer answered {output:?}")))
+}
+
+macro_rules! expect {
+    ($self:ident, $request:expr, $pattern:pat => $value:expr) => {
+        match $self.ask($request).await? {
+            $pattern => Ok($value),
+            other => unexpected(&other),
+        }
+    };
+}
+
+impl Store for Sqlite {
+    fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.clone()
+    }
+
+    async fn submit(&self, jobs: Vec<NewJob>) -> Result<Vec<Submitted>> {
+        expect!(self, Request::Submit(jobs), Output::Submitted(answers) => answers)
+    }
+
+    async fn register_worker(&self, worker: WorkerRow) -> Result<()> {
+        expect!(self, Request::Register(worker), Output::Nothing => ())
+    }
+
+    async fn heartbeat(&self, worker: WorkerId, now_ms: i64) -> Result<Applied> {
+        expect!(self, Request::Heartbeat(worker, now_ms), Output::Applied(applied) => applied)
+    }
+
+    async fn retire_worker(&self, worker: WorkerId, now_ms: i64) -> Result<()> {
+        expect!(self, Request::Retire(worker, now_ms), Output::Nothing => ())
+    }
+
+    async fn rescue(&self, request: Rescue) -> Result<Rescued> {
+        expect!(self, Request::Rescue(request), Output::Rescued(rescued) => rescued)
+    }
+
+    async fn cancelled(&self, worker: WorkerId) -> Result<Vec<(JobId, Fence)>> {
+        reads::cancelled(self.0.readers.take().await?.conn()?, worker).await
+    }
+
+    async fn configure_scopes(&self, scopes: Vec<ScopeConfig>) -> Result<()> {
+        expect!(self, Request::Configure(scopes), Output::Nothing => ())
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedTurn>> {
+        expect!(self, Request::Claim(request), Output::Claimed(turns) => turns)
+    }
+
+    async fn permit(&self, request: PermitRequest) -> Result<Permit> {
+        expect!(self, Request::Permit(request), Output::Permit(permit) => permit)
+    }
+
+    async fn answered(&self, answers: Vec<Answer>) -> Result<()> {
+        expect!(self, Request::Answered(answers), Output::Nothing => ())
+    }
+
+    async fn give_back(&self, _worker: WorkerId, turns: Vec<(JobId, Fence)>, now_ms: i64) -> Result<()> {
+        expect!(self, Request::GiveBack(turns, now_ms), Output::Nothing => ())
+    }
+
+    async fn set_back(&self, setback: Setback) -> Result<Applied> {
+        expect!(self, Request::SetBack(Box::new(setback)), Output::Applied(applied) => applied)
+    }
+
+    async fn complete(&self, completions: Vec<Completion>) -> Result<Vec<Applied>> {
+        expect!(self, Request::Complete(completions), Output::Completed(applied) => applied)
+    }
+
+    async fn history(&self, job: JobId) -> Result<History> {
+        reads::history(self.0.readers.take().await?.conn()?, job).await
+    }
+
+    async fn next_due_ms(&self, now_ms: i64) -> Result<Option<i64>> {
+        reads::next_due_ms(self.0.readers.take().await?.conn()?, now_ms).await
+    }
+
+    async fn expire(&self, now_ms: i64, limit: u32) -> Result<u32> {
+        expect!(self, Request::Expire(now_ms, limit), Output::Count(count) => count)
+    }
+
+    async fn prune(&self, request: Prune) -> Result<Pruned> {
+        expect!(self, Request::Prune(request), Output::Pruned(pruned) => pruned)
+    }
+
+    async fn cancel(&self, jobs: Vec<JobId>, now_ms: i64) -> Result<Vec<CancelOutcome>> {
+        expect!(self, Request::Cancel(jobs, now_ms), Output::Cancelled(outcomes) => outcomes)
+    }
+
+    async fn release_hold(&self, release: HoldRelease) -> Result<Option<HoldRow>> {
+        match self.ask(Request::Release(release)).await? {
+            Output::Released(Some(id)) => reads::hold(self.0.readers.take().await?.conn()?, id).await,
+            Output::Released(None) => Ok(None),
+            other => unexpected(&other),
+        }
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRow>> {
+        reads::job(self.0.readers.take().await?.conn()?, id).await
+    }
+
+    async fn jobs(&self, query: Query) -> Result<Page<JobRow>> {
+        reads::jobs(self.0.readers.take().await?.conn()?, &query).await
+    }
+
+    async fn turns(&self, job: JobId) -> Result<Vec<TurnView>> {
+        reads::turns(self.0.readers.take().await?.conn()?, job).await
+    }
+
+    async fn failures(&self, query: Query) -> Result<Page<FailureRow>> {
+        reads::failures(self.0.readers.take().await?.conn()?, &query).await
+    }
+
+    async fn failure_counts(&self, query: Query, by: By) -> Result<Vec<CountRow>> {
+        reads::failure_counts(self.0.readers.take().await?.conn()?, &query, by).await
+    }
+
+    async fn resets(&self, query: Query) -> Result<Page<ResetRow>> {
+        reads::resets(self.0.readers.take().await?.conn()?, &query).await
+    }
+
+    async fn holds(&self, query: Query) -> Result<Vec<HoldRow>> {
+        reads::holds(self.0.readers.take().await?.conn()?, &query).await
+    }
+
+    async fn results(&self, query: Query) -> Result<Page<JobRow>> {
+        reads::results(self.0.readers.take().await?.conn()?, &query).await
+    }
+
+    async fn overview(&self, _now_ms: i64) -> Result<Overview> {
+        reads::overview(self.0.readers.take().await?.conn()?).await
+    }
+
+    async fn workers(&self, now_ms: i64) -> Result<Vec<WorkerRow>> {
+        reads::workers(self.0.readers.take().await?.conn()?, now_ms).await
+    }
+
+    async fn close(&self) {
+        // Without a sender the writer commits what is queued, and ends.
+        self.0.commands.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer
+            && let Err(error) = writer.await
+        {
+            tracing::error!(%error, "the writer did not end well");
+        }
+        self.0.readers.close().await;
+    }
+}

@@ -1,0 +1,59 @@
+//! The schema's versions. sqlx's own migrator takes no lock on SQLite, so that two processes could run it at once; here
+//! everything happens inside one `BEGIN EXCLUSIVE`, and the version stands in the file's header (`user_version`).
+
+use super::conn::Conn;
+use crate::store::{Error, Result};
+
+/// One script a version, from 1.
+const SCRIPTS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_initial.sql")];
+
+/// Marks a file as ours in its header: `RPRV`.
+const APPLICATION: i64 = 0x5250_5256;
+
+/// The schema that this release knows.
+pub(super) fn known() -> i64 {
+    i64::try_from(SCRIPTS.len()).unwrap_or(i64::MAX)
+}
+
+/// Brings the file to this release's schema, or refuses it.
+pub(super) async fn run(conn: &mut Conn) -> Result<()> {
+    if found(conn).await? == known() {
+        return Ok(());
+    }
+    conn.script("BEGIN EXCLUSIVE").await?;
+    match apply(conn).await {
+        Ok(()) => conn.script("COMMIT").await,
+        Err(error) => {
+            if let Err(rollback) = conn.script("ROLLBACK").await {
+                tracing::warn!(%rollback, "a migration could not be rolled back");
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn apply(conn: &mut Conn) -> Result<()> {
+    // Another process may have been faster.
+    let found = found(conn).await?;
+    for (version, script) in (1_i64..).zip(SCRIPTS) {
+        if version > found {
+            conn.script(script).await?;
+        }
+    }
+    conn.run(sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA application_id = {APPLICATION}")))).await?;
+    conn.run(sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA user_version = {}", known())))).await?;
+    Ok(())
+}
+
+async fn found(conn: &mut Conn) -> Result<i64> {
+    let found = conn.number(sqlx::query("PRAGMA user_version")).await?;
+    let application = conn.number(sqlx::query("PRAGMA application_id")).await?;
+    let tables = conn.number(sqlx::query("SELECT count(*) FROM sqlite_schema")).await?;
+    if application != APPLICATION && (found != 0 || tables != 0) {
+        return Err(Error::Database("the file is a SQLite database of something else".into()));
+    }
+    if found > known() {
+        return Err(Error::Newer { found, known: known() });
+    }
+    Ok(found)
+}

@@ -1,0 +1,135 @@
+//! A job's records with their sends and evidence, and what its next request is built from.
+
+use super::state::kind_at;
+use crate::failure::Candidate;
+use crate::store::sqlite::conn::Conn;
+use crate::store::sqlite::text;
+use crate::store::sqlite::tx::{at, blob, fence_at, int, int_opt, sql, uuid_opt};
+use crate::store::{
+    Error, EvidenceRow, Fence, History, InboxRow, JobId, Result, SendKey, SendRow, TurnRecord, TurnView, Usage,
+};
+use sqlx::sqlite::SqliteRow;
+
+pub(in crate::store::sqlite) async fn history(conn: &mut Conn, job: JobId) -> Result<History> {
+    let mut history = History::default();
+    for row in conn.all(sqlx::query(sql!("history_records")).bind(blob(job.0))).await? {
+        history.responses.push((int(&row, 0)?, at(&row, 1)?, at(&row, 2)?));
+    }
+    for row in conn.all(sqlx::query(sql!("history_inbox")).bind(blob(job.0))).await? {
+        history.inbox.push(InboxRow {
+            seq: int(&row, 0)?,
+            kind: at(&row, 1)?,
+            body: at(&row, 2)?,
+            at_ms: at(&row, 3)?,
+        });
+    }
+    Ok(history)
+}
+
+/// Replaced sends of the execution that runs now stand beside no record yet, and are not shown here.
+pub(in crate::store::sqlite) async fn turns(conn: &mut Conn, job: JobId) -> Result<Vec<TurnView>> {
+    let mut views: Vec<TurnView> = Vec::new();
+    for row in conn.all(sqlx::query(sql!("turn_records")).bind(blob(job.0))).await? {
+        views.push(TurnView {
+            fence: fence_at(&row, 0)?,
+            record: record_of(&row)?,
+            sends: Vec::new(),
+            evidence: Vec::new(),
+        });
+    }
+    let place = |views: &[TurnView], fence: Fence| views.binary_search_by_key(&fence, |view| view.fence).ok();
+    for row in conn.all(sqlx::query(sql!("turn_sends")).bind(blob(job.0))).await? {
+        if let Some(view) = place(&views, fence_at(&row, 0)?).and_then(|index| views.get_mut(index)) {
+            view.sends.push(send_of(&row)?);
+        }
+    }
+    for row in conn.all(sqlx::query(sql!("turn_evidence")).bind(blob(job.0))).await? {
+        if let Some(view) = place(&views, fence_at(&row, 0)?).and_then(|index| views.get_mut(index)) {
+            view.evidence.push(evidence_of(&row, 1)?);
+        }
+    }
+    Ok(views)
+}
+
+fn record_of(row: &SqliteRow) -> Result<TurnRecord> {
+    let outcome: &str = at(row, 2)?;
+    Ok(TurnRecord {
+        seq: int(row, 1)?,
+        outcome: text::outcome_of(outcome).ok_or_else(|| Error::Undecodable {
+            what: "a record's outcome",
+            why: format!("{outcome} is not known here"),
+        })?,
+        cut: at(row, 3)?,
+        started_ms: at(row, 4)?,
+        ended_ms: at(row, 5)?,
+        attempts: int_opt(row, 6)?,
+        error: at(row, 7)?,
+        response: at(row, 8)?,
+        usage: Usage { input_tokens: at(row, 9)?, output_tokens: at(row, 10)?, total_tokens: at(row, 11)? },
+        class: at(row, 12)?,
+        cause: at(row, 13)?,
+        code: at(row, 14)?,
+        http_status: int_opt(row, 15)?,
+        rule: at(row, 16)?,
+        rules_version: int_opt(row, 17)?,
+        decision: at(row, 18)?,
+        resume_at_ms: at(row, 19)?,
+        skew_ms: at(row, 20)?,
+        phase: at(row, 21)?,
+        request_id: at(row, 22)?,
+        provider_code: at(row, 23)?,
+        provider_type: at(row, 24)?,
+        finish_reason: at(row, 25)?,
+        provider_model: at(row, 26)?,
+        received_ms: at(row, 27)?,
+    })
+}
+
+fn send_of(row: &SqliteRow) -> Result<SendRow> {
+    let tests = match (uuid_opt(row, 13)?, at::<Option<i64>>(row, 14)?, int_opt(row, 15)?) {
+        (Some(job), Some(fence), Some(n)) => Some(SendKey { job_id: JobId(job), fence: Fence(fence), n }),
+        _ => None,
+    };
+    Ok(SendRow {
+        n: int(row, 1)?,
+        permit_ms: at(row, 2)?,
+        started_ms: at(row, 3)?,
+        first_byte_ms: at(row, 4)?,
+        ended_ms: at(row, 5)?,
+        outcome: at(row, 6)?,
+        http_status: int_opt(row, 7)?,
+        cause: at(row, 8)?,
+        class: at(row, 9)?,
+        error: at(row, 10)?,
+        wait_ms: at(row, 11)?,
+        wait_source: at(row, 12)?,
+        tests,
+        tests_resume_ms: at(row, 16)?,
+    })
+}
+
+/// Thirteen columns from `first` on.
+pub(super) fn evidence_columns(row: &SqliteRow, n: u32, first: usize) -> Result<EvidenceRow> {
+    let candidates: &str = at(row, first + 11)?;
+    let candidates: Vec<Candidate> = serde_json::from_str(candidates)
+        .map_err(|e| Error::Undecodable { what: "a refusal's candidates", why: e.to_string() })?;
+    Ok(EvidenceRow {
+        n,
+        received_ms: at(row, first)?,
+        reset_at_ms: at(row, first + 1)?,
+        resume_at_ms: at(row, first + 2)?,
+        skew_ms: at(row, first + 3)?,
+        source_kind: at(row, first + 4)?,
+        source_name: at(row, first + 5)?,
+        raw: at(row, first + 6)?,
+        limit_kind: kind_at(row, first + 7)?,
+        cause: at(row, first + 8)?,
+        rule: at(row, first + 9)?,
+        rules_version: int(row, first + 10)?,
+        candidates,
+    })
+}
+
+fn evidence_of(row: &SqliteRow, n: usize) -> Result<EvidenceRow> {
+    evidence_columns(row, int(row, n)?, n + 1)
+}

@@ -1,0 +1,138 @@
+//! The ends of executions: record, final send, evidence, hold, and what follows, all in one transaction.
+
+use super::answers::cancelled;
+use super::ends::{Back, End, NewRecord, Running, end, evidence, in_hand, inbox, put_back, records};
+use super::{ledger, submit};
+use crate::store::ledger::Ledger;
+use crate::store::sqlite::text::rank_ms;
+use crate::store::sqlite::tx::Tx;
+use crate::store::{Applied, Completion, Fence, JobId, Next, Result};
+use std::collections::{BTreeSet, HashMap};
+
+pub(in crate::store::sqlite) async fn complete(tx: &mut Tx<'_>, batch: &[&Completion]) -> Result<Vec<Applied>> {
+    let turns: Vec<(JobId, Fence)> = batch.iter().map(|c| (c.job_id, c.fence)).collect();
+    let mut found = in_hand(tx, &turns).await?;
+    // A fence ends once: of two completions under one, the first stands.
+    let standing: Vec<(&Completion, Running)> =
+        batch.iter().filter_map(|c| Some((*c, found.remove(&(c.job_id, c.fence))?))).collect();
+    let mut applied = Vec::with_capacity(batch.len());
+    let mut rest = standing.iter().peekable();
+    for completion in batch {
+        let stands = rest.next_if(|(next, _)| std::ptr::eq(*next, *completion)).is_some();
+        applied.push(if stands { Applied::Done } else { Applied::Void });
+    }
+    if standing.is_empty() {
+        return Ok(applied);
+    }
+    let new: Vec<NewRecord<'_>> = standing
+        .iter()
+        .map(|(c, _)| NewRecord { job_id: c.job_id, fence: c.fence, record: &c.record, send: c.send.as_ref() })
+        .collect();
+    records(tx, &new).await?;
+    admit(tx, &standing).await?;
+
+    let mut backs: Vec<Back> = Vec::new();
+    let mut ends: Vec<End> = Vec::new();
+    for (completion, running) in &standing {
+        if let Some(row) = &completion.evidence {
+            evidence(tx, completion.job_id, completion.fence, row).await?;
+        }
+        follow(tx, completion, running, &mut backs, &mut ends).await?;
+    }
+    put_back(tx, &backs).await?;
+    end(tx, &ends).await?;
+    tx.moved = true;
+    Ok(applied)
+}
+
+/// What the ends mean to scopes and holds.
+async fn admit(tx: &mut Tx<'_>, standing: &[(&Completion, Running)]) -> Result<()> {
+    let mut scopes: BTreeSet<i64> = standing.iter().map(|(_, running)| running.scope_id).collect();
+    let mut refused: HashMap<JobId, (i64, i64)> = HashMap::new();
+    for (completion, _) in standing {
+        if let Some(refusal) = &completion.refusal {
+            let scope_id = submit::scope(tx, &refusal.scope).await?;
+            scopes.insert(scope_id);
+            refused.insert(completion.job_id, (scope_id, tx.draw("sequence", 1).await?));
+        }
+    }
+    let mut known = ledger::load(tx, &scopes).await?;
+    for (completion, running) in standing {
+        settle(&mut known, completion, running, refused.get(&completion.job_id).copied());
+    }
+    ledger::store(tx, &known).await
+}
+
+fn settle(known: &mut Ledger, completion: &Completion, running: &Running, refused: Option<(i64, i64)>) {
+    let turn = running.in_hand();
+    let now_ms = completion.now_ms;
+    known.give_back(turn);
+    if let (Some(refusal), Some((scope_id, draw))) = (&completion.refusal, refused) {
+        let n = completion.send.as_ref().map_or(0, |send| send.n);
+        known.refused(turn, n, refusal, scope_id, draw, now_ms);
+    } else if completion.answered {
+        known.answered(turn, now_ms);
+    }
+    // A probe that was neither refused nor answered proved nothing; where it is to wait, so is the next one.
+    let next_ms = match completion.next {
+        Next::Again { due_ms, counts: true } => Some(due_ms),
+        Next::Again { .. } | Next::Behind | Next::Turn { .. } | Next::Final { .. } => None,
+    };
+    known.drop_probe(turn, next_ms, now_ms);
+}
+
+async fn follow(
+    tx: &mut Tx<'_>,
+    completion: &Completion,
+    running: &Running,
+    backs: &mut Vec<Back>,
+    ends: &mut Vec<End>,
+) -> Result<()> {
+    let now_ms = completion.now_ms;
+    let back = match &completion.next {
+        Next::Final { state, result, error } => {
+            ends.push(End {
+                job_id: completion.job_id,
+                state: *state,
+                result: result.clone(),
+                error: error.clone(),
+                at_ms: now_ms,
+            });
+            return Ok(());
+        }
+        // Somebody asked to cancel, and was told that it would stop: it goes on in no way.
+        _ if running.cancel_ms.is_some() => {
+            ends.push(cancelled(running, now_ms)?);
+            return Ok(());
+        }
+        // The hold alone keeps it, so it keeps its place in line.
+        Next::Behind => Back {
+            deferrals: running.deferrals.saturating_add(1),
+            waiting_since_ms: Some(running.waiting_since_ms.unwrap_or(now_ms)),
+            ..running.back()
+        },
+        Next::Again { due_ms, counts } => Back {
+            due_ms: Some(*due_ms).filter(|due_ms| *due_ms > now_ms),
+            rank_ms: rank_ms((*due_ms).max(now_ms), running.priority),
+            executions: running.executions.saturating_add(u32::from(*counts)),
+            waiting_since_ms: None,
+            ..running.back()
+        },
+        Next::Turn { due_ms, repairs, inbox: rows } => {
+            inbox(tx, completion.job_id, rows).await?;
+            let due_ms = due_ms.filter(|due_ms| *due_ms > now_ms);
+            Back {
+                due_ms,
+                rank_ms: rank_ms(due_ms.unwrap_or(now_ms), running.priority),
+                seq: running.seq.saturating_add(1),
+                executions: 0,
+                deferrals: 0,
+                repairs: *repairs,
+                waiting_since_ms: None,
+                ..running.back()
+            }
+        }
+    };
+    backs.push(back);
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Writes the ends of executions in batches, and tells the answers that let a scope open up.
+//!
+//! An end that arrives while the database is away is kept and written when it is back, if its fence still stands.
+
+use super::{STORE_AWAY_MS, Shared};
+use crate::store::{Answer, Applied, Completion, Store};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The most completions of one transaction: batches of 500 gain little over these and hold the writer longer.
+const BATCH_MOST: usize = 200;
+/// Ends that may wait for the writer before executions wait for it.
+const BACKLOG: usize = 4_096;
+
+pub(super) type Completions = mpsc::Sender<Completion>;
+pub(super) type Answers = mpsc::UnboundedSender<Answer>;
+
+pub(super) struct Writers {
+    completions: JoinHandle<()>,
+    answers: JoinHandle<()>,
+    finish: CancellationToken,
+}
+
+impl Writers {
+    /// Waits until everything handed over is committed, as long as the lease stands.
+    pub(super) async fn finish<S: Store>(self, shared: &Shared<S>) {
+        self.finish.cancel();
+        tokio::select! {
+            _ = self.completions => {}
+            () = shared.lost.cancelled() => {}
+        }
+        self.answers.abort();
+    }
+
+    pub(super) fn abandon(self) {
+        self.completions.abort();
+        self.answers.abort();
+    }
+}
+
+pub(super) fn start<S: Store>(store: S, lost: CancellationToken) -> (Completions, Answers, Writers) {
+    let (completions, ends) = mpsc::channel(BACKLOG);
+    let (answers, told) = mpsc::unbounded_channel();
+    let finish = CancellationToken::new();
+    let writers = Writers {
+        completions: tokio::spawn(write_ends(store.clone(), ends, lost, finish.clone())),
+        answers: tokio::spawn(tell_answers(store, told)),
+        finish,
+    };
+    (completions, answers, writers)
+}
+
+async fn write_ends<S: Store>(
+    store: S,
+    mut ends: mpsc::Receiver<Completion>,
+    lost: CancellationToken,
+    finish: CancellationToken,
+) {
+    let mut batch = Vec::with_capacity(BATCH_MOST);
+    loop {
+        tokio::select! {
+            biased;
+            count = ends.recv_many(&mut batch, BATCH_MOST) => if count == 0 { return },
+            () = finish.cancelled() => {
+                // Every execution has ended: what was sent is already in the channel.
+                ends.close();
+                continue;
+            }
+        }
+        loop {
+            if lost.is_cancelled() {
+                tracing::warn!(ends = batch.len(), "the lease is lost; these ends are another worker's to write");
+                return;
+            }
+            match store.complete(batch.clone()).await {
+                Ok(applied) => {
+                    let stale = applied.iter().filter(|applied| **applied == Applied::Void).count();
+                    if stale > 0 {
+                        tracing::warn!(stale, "ends of turns that had been taken back were not written");
+                    }
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, ends = batch.len(), "ends could not be written yet");
+                    let clock = store.clock();
+                    clock.sleep_until(clock.now_ms() + STORE_AWAY_MS).await;
+                }
+            }
+        }
+        batch.clear();
+    }
+}
+
+async fn tell_answers<S: Store>(store: S, mut told: mpsc::UnboundedReceiver<Answer>) {
+    let mut batch = Vec::new();
+    while told.recv_many(&mut batch, BATCH_MOST).await > 0 {
+        if let Err(error) = store.answered(std::mem::take(&mut batch)).await {
+            // The completion tells it again.
+            tracing::warn!(%error, "answers could not be told");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What every store must do. Functions over a [`Harness`]; each database names them all through `conformance!`.
+
+mod build;
+pub mod claim;
+pub mod complete;
+pub mod submit;
+pub mod workers;
+
+pub use build::*;
+
+use reprieve::store::Store;
+use std::future::Future;
+
+/// A fresh database on a clock that the test owns.
+pub trait Harness: Sized + Send {
+    type S: Store;
+    fn store(&self) -> &Self::S;
+    /// What the database's rows contradict each other in: counters against the rows they count, at most one record an
+    /// execution, at most one open hold a scope. Empty: nothing.
+    fn contradictions(&self) -> impl Future<Output = Vec<String>> + Send;
+}
+
+/// Runs the suite on one database. `$open` is an async function that opens a fresh [`Harness`].
+#[macro_export]
+macro_rules! conformance {
+    ($open:path; $($module:ident: $($test:ident),+ $(,)?;)+) => {
+        $(mod $module {
+            $(#[tokio::test]
+            async fn $test() {
+                let harness = $open().await;
+                $crate::conformance::$module::$test(&harness).await;
+                assert_eq!($crate::conformance::Harness::contradictions(&harness).await, Vec::<String>::new());
+            })+
+        })+
+    };
+}

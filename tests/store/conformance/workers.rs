@@ -1,0 +1,91 @@
+//! Leases: renewing, lapsing, being rescued.
+
+use super::*;
+use reprieve::store::*;
+
+pub fn rescue(now_ms: i64) -> Rescue {
+    Rescue { now_ms, limit: 100, lost_in_a_row: 3, executions: 8 }
+}
+
+pub async fn a_lapsed_worker_loses_its_turns_and_may_not_come_back<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let ids = submit(h, jobs("m", 3)).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 2, T0).await;
+    assert_eq!(h.store().rescue(rescue(T0 + LEASE_MS - 1)).await.unwrap(), Rescued::default());
+    assert_eq!(h.store().next_due_ms(T0).await.unwrap(), Some(T0 + LEASE_MS));
+    assert_eq!(h.store().workers(T0 + LEASE_MS - 1).await.unwrap().len(), 1);
+    assert!(h.store().workers(T0 + LEASE_MS).await.unwrap().is_empty());
+    // A page at a time.
+    let page = Rescue { limit: 1, ..rescue(T0 + LEASE_MS) };
+    assert_eq!(h.store().rescue(page).await.unwrap(), Rescued { workers: 0, requeued: 1, failed: 0 });
+    assert_eq!(h.store().heartbeat(w, T0 + LEASE_MS).await.unwrap(), Applied::Void);
+    assert_eq!(h.store().rescue(page).await.unwrap(), Rescued { workers: 1, requeued: 1, failed: 0 });
+    assert_eq!(h.store().rescue(page).await.unwrap(), Rescued::default());
+    assert_eq!(h.store().heartbeat(w, T0 + LEASE_MS).await.unwrap(), Applied::Void);
+    assert_eq!(complete_one(h, success(w, &turns[0], T0 + LEASE_MS)).await, Applied::Void);
+    let view = h.store().turns(ids[0]).await.unwrap().remove(0);
+    assert_eq!((view.record.outcome, view.record.attempts, view.record.seq), (Outcome::Lost, None, 1));
+    assert_eq!((view.fence, view.record.code.as_deref()), (turns[0].fence, Some("worker_lost")));
+    let w = worker(h, T0 + LEASE_MS).await;
+    let again = claim(h, w, 10, T0 + LEASE_MS).await;
+    assert_eq!(
+        again.iter().map(|turn| (turn.job_id, turn.executions)).collect::<Vec<_>>(),
+        [(ids[0], 1), (ids[1], 1), (ids[2], 0)]
+    );
+}
+
+pub async fn three_in_a_row_fail_the_job<H: Harness>(h: &H) {
+    let id = submit(h, jobs("m", 1)).await[0];
+    let mut now_ms = T0;
+    for round in 1..=3 {
+        let w = worker(h, now_ms).await;
+        assert_eq!(claim(h, w, 1, now_ms).await.len(), 1, "round {round}");
+        now_ms += LEASE_MS;
+        let rescued = h.store().rescue(rescue(now_ms)).await.unwrap();
+        assert_eq!((rescued.requeued, rescued.failed), if round < 3 { (1, 0) } else { (0, 1) });
+    }
+    let row = get(h, id).await;
+    assert_eq!(row.state, JobState::Failed);
+    assert!(row.error.unwrap().contains("\"worker_lost\""));
+    assert_eq!(h.store().turns(id).await.unwrap().len(), 3);
+}
+
+pub async fn an_execution_that_ends_breaks_the_row_and_the_last_execution_fails<H: Harness>(h: &H) {
+    let id = submit(h, jobs("m", 1)).await[0];
+    let mut now_ms = T0;
+    for round in 1..=4 {
+        let w = worker(h, now_ms).await;
+        let turn = claim(h, w, 1, now_ms).await.remove(0);
+        if round == 2 {
+            complete_one(h, requeued(w, &turn, now_ms, now_ms)).await;
+            h.store().retire_worker(w, now_ms).await.unwrap();
+            continue;
+        }
+        now_ms += LEASE_MS;
+        let rescued = h.store().rescue(Rescue { executions: 4, ..rescue(now_ms) }).await.unwrap();
+        assert_eq!((rescued.requeued, rescued.failed), if round < 4 { (1, 0) } else { (0, 1) }, "round {round}");
+    }
+    assert_eq!(get(h, id).await.state, JobState::Failed);
+}
+
+pub async fn a_cancelled_turn_of_a_lost_worker_ends_cancelled<H: Harness>(h: &H) {
+    let id = submit(h, jobs("m", 1)).await[0];
+    let w = worker(h, T0).await;
+    claim(h, w, 1, T0).await;
+    h.store().cancel(vec![id], T0).await.unwrap();
+    h.store().rescue(rescue(T0 + LEASE_MS)).await.unwrap();
+    assert_eq!(get(h, id).await.state, JobState::Cancelled);
+    assert_eq!(h.store().turns(id).await.unwrap().len(), 1);
+}
+
+pub async fn a_retired_worker_is_gone_and_one_with_turns_is_rescued<H: Harness>(h: &H) {
+    submit(h, jobs("m", 1)).await;
+    let (idle, busy) = (worker(h, T0).await, worker(h, T0).await);
+    assert_eq!(claim(h, busy, 1, T0).await.len(), 1);
+    h.store().retire_worker(idle, T0).await.unwrap();
+    h.store().retire_worker(busy, T0).await.unwrap();
+    assert!(h.store().workers(T0).await.unwrap().is_empty());
+    assert_eq!(h.store().heartbeat(idle, T0).await.unwrap(), Applied::Void);
+    assert_eq!(h.store().rescue(rescue(T0)).await.unwrap(), Rescued { workers: 1, requeued: 1, failed: 0 });
+}
