@@ -8,13 +8,12 @@
 mod adapter;
 mod chat;
 mod client;
+mod content;
 mod entry;
-mod frame;
 mod key;
 mod raw;
 mod request;
 mod sink;
-mod verdict;
 
 pub use chat::MAX_ANSWER_TEXT;
 pub use entry::{Provider, ProviderError, Providers, check_model};
@@ -153,7 +152,11 @@ impl From<Ending> for Box<Broken> {
 
 /// A call that cannot be made, or whose answer no retry would make readable.
 fn terminal(reason: impl Into<String>) -> Ending {
-    Ending::Fault(Fault::Terminal(Terminal { reason: reason.into() }))
+    Ending::Fault(terminal_fault(reason))
+}
+
+fn terminal_fault(reason: impl Into<String>) -> Fault {
+    Fault::Terminal(Terminal { reason: reason.into() })
 }
 
 /// Bounds the whole wait for an answer that comes in one piece.

@@ -170,7 +170,7 @@ async fn whatever_breaks_a_stream_leaves_the_text_heard_so_far() {
             "an array around the error",
             vec![frame(r#"data: [{"error":{"code":503}}]"#), Act::Stall],
             PATIENT,
-            "response",
+            "response 503",
         ),
         ("a cap", vec![frame(&finish("length")), last()], PATIENT, "finish length"),
         ("a filter", vec![frame(&finish("content_filter")), last()], PATIENT, "finish content_filter"),
