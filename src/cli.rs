@@ -7,6 +7,7 @@
 mod args;
 mod config_check;
 mod out;
+mod sim;
 mod trouble;
 
 use args::{Cli, Command, ConfigCommand};
@@ -33,5 +34,6 @@ pub fn main() -> ExitCode {
 fn run(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
     match &cli.command {
         Command::Config { command: ConfigCommand::Check } => config_check::run(cli, out),
+        Command::Sim(args) => sim::run(args, out),
     }
 }

@@ -173,6 +173,9 @@ mod tests {
         let mut lowered = Flow::of_model(Some(8));
         lowered.configure(Some(2));
         assert_eq!(lowered.limit, Some(2));
+        // Half of what it was may be more than what is allowed by now.
+        let mut ramping = Flow { limit: Some(2), threshold: Some(9), ..Flow::of_model(Some(3)) };
+        assert_eq!(grown(&mut ramping, 1), [3]);
         let mut freed = Flow::of_model(Some(8));
         freed.configure(None);
         assert_eq!((freed.limit, freed.may_grow()), (Some(8), true));

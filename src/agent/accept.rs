@@ -1,10 +1,10 @@
 //! From a submitted text to a job that the store can take: the spec validated, its provider found among the configured
 //! ones, its instants fixed.
 
-use super::{JobSpec, SpecError};
+use super::{JobSpec, SpecError, next_call};
 use crate::config::{Config, Key, Provider};
-use crate::duration;
-use crate::store::{JobId, LaneKey, NewJob, ScopeKey};
+use crate::store::{History, JobId, LaneKey, NewJob, ScopeKey};
+use crate::{duration, provider};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What acceptance must know of the configuration.
@@ -83,11 +83,14 @@ impl Entry {
 /// The first thing that is wrong, by its place in the job.
 pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String>) -> Result<NewJob, SpecError> {
     let spec = JobSpec::parse(text)?;
-    let (entry, provider) = directory.find(spec.provider.as_deref())?;
-    if let Some(variable) = &provider.missing_key {
+    let (entry, found) = directory.find(spec.provider.as_deref())?;
+    if let Some(variable) = &found.missing_key {
         let problem = format!("`{entry}` has no key and cannot send: set {variable}, then start again");
         return Err(SpecError::new("/provider", problem));
     }
+    // What the adapter could not send as it stands is refused here, not at its first turn.
+    provider::check_call(&found.adapter, &next_call(&spec, &History::default()))
+        .map_err(|error| SpecError::new(error.at, error.problem))?;
     if let Some(policy) = spec.policy.as_ref().filter(|policy| !directory.policies.contains(*policy)) {
         let known = directory.policies.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         return Err(SpecError::new("/policy", format!("`{policy}` is unknown; known are: {known}")));
@@ -110,11 +113,7 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
     }
     Ok(NewJob {
         id: JobId::fresh(),
-        lane: LaneKey {
-            queue: spec.queue,
-            tenant: spec.tenant.unwrap_or_default(),
-            scope: provider.scope(&spec.model),
-        },
+        lane: LaneKey { queue: spec.queue, tenant: spec.tenant.unwrap_or_default(), scope: found.scope(&spec.model) },
         entry: entry.to_owned(),
         idempotency_key,
         digest: spec.digest,
@@ -180,6 +179,23 @@ mod tests {
     fn the_configured_identity_and_the_entrys_own_name_make_the_scope() {
         let named = Entry::of(&Provider { identity: Some("eu.api".into()), ..provider("mine", Key::None) });
         assert_eq!((named.account.provider.as_str(), named.account.account.as_str()), ("eu.api", "mine"));
+    }
+
+    #[test]
+    fn acceptance_and_the_provider_agree_on_a_scope() {
+        let plain = provider("mine", Key::None);
+        let named = Provider { identity: Some("eu".into()), account: Some("main".into()), ..plain.clone() };
+        for entry in [plain, named] {
+            let sends_as = crate::provider::Provider::new(&entry, 1).unwrap().scope("m");
+            assert_eq!(Entry::of(&entry).scope("m"), sends_as);
+        }
+    }
+
+    #[test]
+    fn what_the_adapter_cannot_send_is_refused_by_its_place() {
+        let cohere = directory(&[Provider { adapter: "cohere".into(), ..provider("a", Key::None) }]);
+        let text = r#"{"model":"m","input":"x","options":{"seed":4}}"#;
+        assert!(said(text, &cohere).starts_with("/options/seed: has no effect with this adapter"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What can be asked for on the command line.
 
+use super::sim::SimArgs;
 use crate::config::{Config, Loaded, Overrides};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ pub enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Run the simulated provider alone, until it is interrupted
+    #[command(after_help = "Example: reprieve sim --scenario metered --port 7172")]
+    Sim(SimArgs),
 }
 
 #[derive(Debug, Subcommand)]

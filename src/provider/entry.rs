@@ -144,10 +144,7 @@ impl Provider {
     /// # Errors
     /// The first member that cannot, and what would be right.
     pub fn check(&self, call: &Call) -> Result<(), CallError> {
-        match call {
-            Call::Chat(chat) => request::prepare(chat, self.0.adapter).map(|_| ()),
-            Call::Raw(raw) => super::raw_path(&raw.path),
-        }
+        check(self.0.adapter, call)
     }
 
     /// One send. Dropping the future drops the connection's request; what had been heard stays in `heard`.
@@ -289,6 +286,24 @@ pub fn check_model(adapter: &str, model: &str) -> Result<(), CallError> {
         return Err(CallError { at: "/provider".into(), problem: format!("`{adapter}` is no adapter") });
     };
     adapter.check_model(model)
+}
+
+/// As [`Provider::check`], for a submission that knows no built entry.
+///
+/// # Errors
+/// The first member that cannot be sent through this adapter, and what would be right.
+pub fn check_call(adapter: &str, call: &Call) -> Result<(), CallError> {
+    let Some(adapter) = Adapter::by_name(adapter) else {
+        return Err(CallError { at: "/provider".into(), problem: format!("`{adapter}` is no adapter") });
+    };
+    check(adapter, call)
+}
+
+fn check(adapter: Adapter, call: &Call) -> Result<(), CallError> {
+    match call {
+        Call::Chat(chat) => request::prepare(chat, adapter).map(|_| ()),
+        Call::Raw(raw) => super::raw_path(&raw.path),
+    }
 }
 
 fn endpoint(text: &str) -> Option<Url> {

@@ -1,6 +1,6 @@
 //! Three dialects, asked through the client library that production uses.
 
-use super::{post, question, settled, sim};
+use super::{client, post, question, settled, sim};
 use futures::StreamExt;
 use genai::adapter::AdapterKind;
 use genai::chat::{ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, StopReason, Usage};
@@ -138,7 +138,7 @@ async fn embeddings_and_other_prefixes_are_served_and_the_unreadable_is_refused_
     assert_eq!(unnamed.status(), 400);
     let problem: Value = unnamed.json().await.unwrap();
     assert_eq!(problem["error"]["type"], "invalid_request_error");
-    let broken = reqwest::Client::new().post(format!("{}/v1/chat/completions", sim.url())).body("{").send();
+    let broken = client().post(format!("{}/v1/chat/completions", sim.url())).body("{").send();
     assert_eq!(broken.await.unwrap().status(), 400);
     assert_eq!(settled(&sim).await.received, 2, "what cannot be read belongs to no scope");
     sim.shutdown().await;

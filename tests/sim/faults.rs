@@ -1,6 +1,6 @@
 //! Scripted faults, byte for byte as a client meets them.
 
-use super::{advancing, ask, header, post, question, raw, settled, sim, sim_at};
+use super::{advancing, ask, client, header, post, question, raw, settled, sim, sim_at};
 use futures::StreamExt;
 use reprieve::clock::Clock;
 use reprieve::sim::{Outcome, Sim};
@@ -77,8 +77,7 @@ async fn a_truncated_body_closes_in_order_but_short_of_what_its_framing_promised
 async fn a_stall_before_the_head_lasts_until_the_client_leaves() {
     let sim = sim(&rule("stall = {}")).await;
     let url = format!("{}/v1/chat/completions", sim.url());
-    let waiting =
-        tokio::spawn(async move { reqwest::Client::new().post(url).json(&question("m", false)).send().await });
+    let waiting = tokio::spawn(async move { client().post(url).json(&question("m", false)).send().await });
     while sim.stats().totals.in_flight == 0 {
         tokio::task::yield_now().await;
     }
@@ -302,8 +301,7 @@ async fn a_client_that_leaves_early_is_counted_as_that() {
     let clock = Clock::manual(1_000_000);
     let sim = sim_at("[answer]\nlatency = \"1m\"", clock).await;
     let url = format!("{}/v1/chat/completions", sim.url());
-    let waiting =
-        tokio::spawn(async move { reqwest::Client::new().post(url).json(&question("m", false)).send().await });
+    let waiting = tokio::spawn(async move { client().post(url).json(&question("m", false)).send().await });
     while sim.stats().totals.in_flight == 0 {
         tokio::task::yield_now().await;
     }

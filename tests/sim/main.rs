@@ -1,5 +1,6 @@
 //! The simulated provider over real sockets: what clients get, and what is counted of them.
 
+mod command;
 mod dialects;
 mod documents;
 mod faults;
@@ -8,6 +9,7 @@ mod metering;
 use reprieve::clock::Clock;
 use reprieve::sim::{Counts, Scenario, Sim, SimOptions};
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -26,8 +28,15 @@ pub fn question(model: &str, stream: bool) -> Value {
     json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "What is at the quay?"}]})
 }
 
+/// One client for all: making one is slow. It keeps no connections, because each test has a runtime of its own.
+pub fn client() -> &'static reqwest::Client {
+    static CLIENT: LazyLock<reqwest::Client> =
+        LazyLock::new(|| reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap());
+    &CLIENT
+}
+
 pub async fn post(sim: &Sim, path: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::Response> {
-    reqwest::Client::new().post(format!("{}{path}", sim.url())).bearer_auth(key).json(body).send().await
+    client().post(format!("{}{path}", sim.url())).bearer_auth(key).json(body).send().await
 }
 
 pub async fn ask(sim: &Sim, model: &str) -> reqwest::Response {

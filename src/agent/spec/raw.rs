@@ -4,6 +4,7 @@
 use super::super::limits;
 use super::super::read::{Members, text};
 use super::{Body, SpecError};
+use crate::provider;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -67,26 +68,12 @@ fn model_of(given: Option<String>, body: &Value) -> Result<String, SpecError> {
 }
 
 /// A plain path below the endpoint, so that no job sends the provider's key anywhere else.
-fn check_path(path: &str) -> Result<(), &'static str> {
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("may have printable ASCII characters only: write others as %xx");
-    }
-    if path.starts_with("//") {
-        return Err("must not start with `//`, which would name a host");
-    }
-    // Behind a leading slash, too: clients that strip it before they join would read a scheme.
+fn check_path(path: &str) -> Result<(), String> {
+    provider::raw_path(path).map_err(|error| error.problem)?;
+    // Behind a leading slash, too: a client that strips it before it joins would read a scheme.
     let first = path.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
     if first.contains(':') {
-        return Err("must be a path below the provider's endpoint, without a scheme or host");
-    }
-    if path.contains('\\') || path.contains('#') {
-        return Err("must not contain `\\` or `#`");
-    }
-    if path.contains("..") || path.to_ascii_lowercase().contains("%2e") {
-        return Err("must not contain `..` or an encoded dot");
-    }
-    if path.split('?').next().unwrap_or_default().split('/').any(|segment| segment == ".") {
-        return Err("must not contain a segment `.`");
+        return Err("must be a path below the provider's endpoint, without a scheme or host".to_owned());
     }
     Ok(())
 }

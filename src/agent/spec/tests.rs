@@ -209,13 +209,14 @@ fn a_raw_job_says_nothing_twice() {
 #[test]
 fn a_raw_path_stays_below_the_endpoint() {
     let path = |path: &str| parsed(&json!({"model": "m", "raw": {"path": path, "body": {}}}));
-    for good in ["/v1/embeddings", "v1/x", "/v1/models/gemini:embed", "/x?api-version=2024-10-21", "/a%2Fb"] {
+    for good in ["/v1/embeddings", "v1/x", "/v1/models/gemini:embed", "/x?api-version=2024-10-21", "/v1/a..b"] {
         assert!(path(good).is_ok(), "{good}");
     }
     for bad in [
         "http://evil.example/x",
         "HTTPS:x",
         "//evil.example/x",
+        "/a%2Fb",
         "/../x",
         "/v1/..",
         "/v1/%2e%2e/x",
