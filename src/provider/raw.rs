@@ -7,8 +7,8 @@ use crate::clock::Clock;
 use crate::failure::{Ending, Fault, ResponseFault, frame};
 use crate::store::Usage;
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 /// The largest response of a raw turn, in bytes; a larger one is not kept.
@@ -104,7 +104,7 @@ async fn raw_answer(request: reqwest::RequestBuilder, clock: &Clock, heard: &mut
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let said = read_body(&body, content_type.as_deref());
     if let Some(error) = said.iter().find_map(Said::error) {
-        return Err(Ending::Fault(with_headers(error, &headers)));
+        return Err(Ending::Fault(inside_2xx(error, status, &headers)));
     }
     let values = || said.iter().filter_map(Said::value);
     let usage = values().fold(Usage::default(), |usage, value| content::merge(usage, content::usage(value)));
@@ -166,11 +166,14 @@ fn read_body(body: &[u8], content_type: Option<&str>) -> Vec<Said> {
         .collect()
 }
 
-/// An error inside a 2xx, with the response's own headers before those that its body lends.
-fn with_headers(mut error: ResponseFault, headers: &HeaderMap) -> Fault {
-    let Fault::Response(mut whole) = Fault::of_response(0, "", headers) else { return Fault::Response(error) };
-    whole.headers.append(&mut error.headers);
-    Fault::Response(ResponseFault { headers: whole.headers, ..error })
+/// An error inside a 2xx: the status it states itself, and the response's own headers before those that its body lends.
+fn inside_2xx(error: ResponseFault, status: StatusCode, headers: &HeaderMap) -> Fault {
+    match Fault::of_response(status.as_u16(), "", headers) {
+        Fault::Response(outer) => {
+            Fault::Response(ResponseFault { headers: [outer.headers, error.headers].concat(), ..error })
+        }
+        Fault::Transport(_) | Fault::Terminal(_) => Fault::Response(error),
+    }
 }
 
 fn request_id(headers: &HeaderMap) -> Option<String> {
