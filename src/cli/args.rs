@@ -31,6 +31,15 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Read captured responses: class, cause, reset and what would be done
+    Classify {
+        /// A file of JSON values, or `-` for stdin
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// The policy that decides: `tiered` or `strict`
+        #[arg(long, default_value = "tiered")]
+        policy: String,
+    },
     /// Look at the configuration
     Config {
         #[command(subcommand)]

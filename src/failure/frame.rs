@@ -25,7 +25,7 @@ const BARE_MEMBERS: [&str; 14] = [
     "details",
 ];
 /// Where a frame's finish reason may stand.
-const FINISH_PLACES: [&str; 13] = [
+const FINISH_PLACES: [&str; 12] = [
     "/choices/0/finish_reason",
     "/delta/stop_reason",
     "/candidates/0/finishReason",
@@ -37,7 +37,6 @@ const FINISH_PLACES: [&str; 13] = [
     "/finish_reason",
     "/response/incomplete_details/reason",
     "/incomplete_details/reason",
-    "/interaction/status",
     "/output/choices/0/finish_reason",
 ];
 
@@ -117,7 +116,9 @@ pub fn finish_reason(data: &Value) -> Option<String> {
     };
     let object = data.as_object()?;
     for place in FINISH_PLACES {
-        if let Some(word) = data.pointer(place).and_then(Value::as_str).filter(|word| !word.is_empty()) {
+        if let Some(word) =
+            data.pointer(place).and_then(Value::as_str).filter(|word| !word.is_empty() && *word != "null")
+        {
             return Some(word.to_owned());
         }
     }
@@ -125,6 +126,9 @@ pub fn finish_reason(data: &Value) -> Option<String> {
     let kind = object.get("type").and_then(Value::as_str);
     if matches!(kind, Some("response.completed" | "response.incomplete")) {
         return kind.and_then(|kind| kind.strip_prefix("response.")).map(str::to_owned);
+    }
+    if kind == Some("interaction.completed") {
+        return data.pointer("/interaction/status").and_then(Value::as_str).map(str::to_owned);
     }
     let whole = object.get("object").and_then(Value::as_str) == Some("response");
     let status = object.get("status").and_then(Value::as_str);

@@ -150,16 +150,16 @@ fn deepest(error: &reqwest::Error) -> String {
 
 /// ASCII without control characters and URLs, at most [`DETAIL_CHARS`] long.
 pub(super) fn printable(text: &str) -> String {
-    let words = text.split_ascii_whitespace().filter(|word| !word.contains("://"));
     let mut out = String::new();
-    for word in words {
+    for word in text.split_ascii_whitespace().filter(|word| !word.contains("://")) {
         if out.len() >= DETAIL_CHARS {
             break;
         }
-        if !out.is_empty() {
+        let kept: String = word.chars().filter(char::is_ascii_graphic).take(DETAIL_CHARS).collect();
+        if !out.is_empty() && !kept.is_empty() {
             out.push(' ');
         }
-        out.extend(word.chars().filter(|c| c.is_ascii_graphic()).take(DETAIL_CHARS));
+        out.push_str(&kept);
     }
     out.truncate(DETAIL_CHARS);
     if out.is_empty() { "no detail".into() } else { out.trim_end().to_owned() }

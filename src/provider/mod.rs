@@ -6,6 +6,7 @@
 //! credentials pass through and are never logged.
 
 mod adapter;
+pub mod capture;
 mod chat;
 mod client;
 mod entry;

@@ -1,0 +1,3 @@
+//! How failures are read: a collection of real ones, and properties that must hold for any.
+
+mod corpus;
