@@ -7,8 +7,7 @@ use std::sync::Arc;
 /// Renews the lease until it is lost. At the lease's end without a renewal the worker's sends are aborted: another worker
 /// may hold its turns by then.
 pub(super) async fn keep<S: Store>(shared: Arc<Shared<S>>) {
-    let mut renewed_ms = shared.clock.now_ms();
-    shared.hand.renewed(renewed_ms);
+    let mut renewed_ms = shared.hand.renewed_ms();
     let mut next_ms = renewed_ms + shared.settings.lease_ms / 3;
     loop {
         shared.clock.sleep_until(next_ms).await;

@@ -102,13 +102,13 @@ enum Ended {
 /// One worker id, from its registration to its drain or the loss of its lease.
 async fn incarnation<S: Store>(store: S, settings: Settings, stop: Stop) -> Ended {
     let clock = store.clock().clone();
-    let Some(id) = register(&store, &clock, &settings, &stop).await else { return Ended::Drained };
+    let Some((id, registered_ms)) = register(&store, &clock, &settings, &stop).await else { return Ended::Drained };
     let lost = CancellationToken::new();
     let over = stop.now.child_token();
     let tasks = TaskTracker::new();
     let (completions, answers, writers) = completer::start(store.clone(), lost.clone());
     let shared = Arc::new(Shared {
-        hand: Hand::new(settings.concurrency, settings.live.clone(), clock.now_ms()),
+        hand: Hand::new(settings.concurrency, settings.live.clone(), registered_ms),
         store,
         clock,
         id,
@@ -148,8 +148,9 @@ async fn incarnation<S: Store>(store: S, settings: Settings, stop: Stop) -> Ende
     }
 }
 
-/// Registers under a fresh id, waiting for a database that is away. `None`: told to stop meanwhile.
-async fn register<S: Store>(store: &S, clock: &Clock, settings: &Settings, stop: &Stop) -> Option<WorkerId> {
+/// Registers under a fresh id, waiting for a database that is away: the id, and since when its lease runs. `None`: told
+/// to stop meanwhile.
+async fn register<S: Store>(store: &S, clock: &Clock, settings: &Settings, stop: &Stop) -> Option<(WorkerId, i64)> {
     loop {
         let now_ms = clock.now_ms();
         let row = WorkerRow {
@@ -162,7 +163,7 @@ async fn register<S: Store>(store: &S, clock: &Clock, settings: &Settings, stop:
         };
         let id = row.id;
         match store.register_worker(row).await {
-            Ok(()) => return Some(id),
+            Ok(()) => return Some((id, now_ms)),
             Err(error) => tracing::warn!(%error, "the worker cannot register yet"),
         }
         tokio::select! {

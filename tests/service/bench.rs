@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Bench {
-    pub dir: TempDir,
+    /// Holds the place on disk; deleted with the bench.
+    _dir: TempDir,
     pub sim: Sim,
     pub config: Config,
     pub store: Sqlite,
@@ -67,7 +68,7 @@ impl Bench {
         let sim = Sim::start(scenario, options).await.unwrap();
         let config = load(dir.path(), &config_text(dir.path(), &sim.url(), more));
         let store = Sqlite::open(&config.database, clock, OpenOptions::default()).await.unwrap();
-        Self { dir, sim, config, store, stop: Stop::default(), live: Arc::default(), tasks: Vec::new() }
+        Self { _dir: dir, sim, config, store, stop: Stop::default(), live: Arc::default(), tasks: Vec::new() }
     }
 
     /// Starts a worker and a scheduler.

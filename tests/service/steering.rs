@@ -59,7 +59,9 @@ async fn a_deadline_cuts_a_running_call_and_ends_a_waiting_job() {
     assert_eq!(job.state, JobState::Failed);
     assert_eq!(error(&job)["model_failure"]["cause"], "deadline");
     assert!(job.finished_ms.unwrap() >= job.deadline_ms.unwrap());
-    let waiting = bench.submit(json!({"not_before": "1h", "deadline": "200ms"})).await;
+    let deferred = bench.submit(json!({"model": "far"})).await;
+    bench.until(deferred, |job| job.wait_until_ms.is_some() || job.deferred).await;
+    let waiting = bench.submit(json!({"model": "far", "deadline": "200ms"})).await;
     let job = bench.ended(waiting).await;
     assert_eq!(error(&job)["code"], "deadline_exceeded");
     assert!(error(&job).get("model_failure").is_none());
