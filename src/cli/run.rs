@@ -1,9 +1,10 @@
 //! `run`: one prompt, its text as it comes, and an exit by its outcome.
 
 use super::out::Out;
+use super::service::Signals;
 use super::table::printable;
 use super::trouble::{Exit, Trouble};
-use super::wait::start_if_needed;
+use super::wait::{INTERRUPTED, start_if_needed};
 use super::words::ending;
 use crate::agent::{Directory, SpecError, accept};
 use crate::api::{Kind, Problem, shapes, why, words};
@@ -56,7 +57,11 @@ pub async fn run<S: Store>(store: S, config: &Config, args: &RunArgs, out: &mut 
         Some(Submitted::Accepted(_)) => {}
         _ => return Err(Trouble::new(Kind::Internal, "the database took the job and did not answer")),
     }
-    let outcome = follow(&store, id, args, &mut heard, out).await;
+    let mut asked = Signals::new();
+    let outcome = tokio::select! {
+        outcome = follow(&store, id, args, &mut heard, out) => outcome,
+        () = asked.next() => Err(Trouble::new(Kind::Internal, format!("{INTERRUPTED} (job {id})"))),
+    };
     if let Some(running) = running {
         running.end().await?;
     }
@@ -143,9 +148,8 @@ async fn follow<S: Store>(
             }
         }
         tokio::select! {
-            said = heard.recv() => if let Some(said) = said {
-                show(said, &mut shown, out)?;
-            },
+            // Nothing is told where another process works.
+            Some(said) = heard.recv() => show(said, &mut shown, out)?,
             // Either wakes us; the store is asked again in any case.
             _ = tokio::time::timeout(POLL, changes.changed()) => {}
         }

@@ -100,20 +100,20 @@ pub fn log(unless_said: &str, json: bool) -> Result<(), Trouble> {
 }
 
 /// SIGINT and SIGTERM.
-struct Signals {
+pub struct Signals {
     #[cfg(unix)]
     terminate: Option<tokio::signal::unix::Signal>,
 }
 
 impl Signals {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             #[cfg(unix)]
             terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok(),
         }
     }
 
-    async fn next(&mut self) {
+    pub async fn next(&mut self) {
         #[cfg(unix)]
         if let Some(terminate) = &mut self.terminate {
             tokio::select! {

@@ -193,8 +193,10 @@ async fn submit<S: Store>(
                 let answers = commit(store, std::mem::take(&mut group), &name, done).await?;
                 bytes = 0;
                 for (line, id, duplicate) in answers {
-                    if let Some(waiting) = waiting.as_deref_mut() {
-                        waiting.add(id);
+                    match waiting.as_deref_mut() {
+                        Some(waiting) if duplicate => waiting.add_repeated(id),
+                        Some(waiting) => waiting.add(id),
+                        None => {}
                     }
                     if let Some(out) = listed.as_deref_mut() {
                         if done.jobs > 0 {

@@ -1,9 +1,9 @@
 //! Waiting for jobs: results as they end, by the store alone, with a worker in this process where no other takes the queue.
 
 use super::out::Out;
-use super::service::{Running, Work, is_served, log, of_app};
+use super::service::{Running, Signals, Work, is_served, log, of_app};
 use super::trouble::{Exit, Trouble};
-use crate::api::shapes;
+use crate::api::{Kind, shapes};
 use crate::app::Service;
 use crate::config::Config;
 use crate::store::{JobId, JobRow, JobState, Query, Store};
@@ -15,20 +15,33 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_secs(1);
 const PAGE: u32 = 500;
 
+/// What is said when a signal ends the waiting.
+pub(super) const INTERRUPTED: &str =
+    "interrupted; what has not ended stays queued, and `reprieve results` shows what comes of it";
+
 /// Jobs that are waited for.
 pub struct Waiting {
     ids: HashSet<JobId>,
+    /// Of those, the ones that had been submitted before.
+    repeated: Vec<JobId>,
     since_ms: i64,
 }
 
 impl Waiting {
     /// Begins before the first job is submitted, so that no end is missed.
     pub fn begin<S: Store>(store: &S) -> Self {
-        Self { ids: HashSet::new(), since_ms: store.clock().now_ms() }
+        Self { ids: HashSet::new(), repeated: Vec::new(), since_ms: store.clock().now_ms() }
     }
 
     pub fn add(&mut self, id: JobId) {
         self.ids.insert(id);
+    }
+
+    /// A job that had been submitted before, and may have ended before.
+    pub fn add_repeated(&mut self, id: JobId) {
+        if self.ids.insert(id) {
+            self.repeated.push(id);
+        }
     }
 
     /// Prints each result as its job ends; failed if any did not succeed.
@@ -40,7 +53,11 @@ impl Waiting {
         out: &mut Out,
     ) -> Result<Exit, Trouble> {
         let running = start_if_needed(&store, config, queues, None).await?;
-        let waited = self.follow(&store, out).await;
+        let mut asked = Signals::new();
+        let waited = tokio::select! {
+            waited = self.follow(&store, out) => waited,
+            () = asked.next() => Err(Trouble::new(Kind::Internal, INTERRUPTED)),
+        };
         if let Some(running) = running {
             running.end().await?;
         }
@@ -74,9 +91,8 @@ impl Waiting {
         Ok(exit)
     }
 
-    /// Repeated submissions may have ended long ago.
     async fn ended_before<S: Store>(&mut self, store: &S, exit: &mut Exit, out: &mut Out) -> Result<(), Trouble> {
-        for id in self.ids.clone() {
+        for id in std::mem::take(&mut self.repeated) {
             let job = store.job(id).await?;
             if let Some(job) = job.filter(|job| job.finished_ms.is_some_and(|ended_ms| ended_ms < self.since_ms)) {
                 self.ids.remove(&id);

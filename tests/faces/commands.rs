@@ -93,6 +93,41 @@ fn a_database_that_does_not_serve_is_said_to_be_so() {
     insta::assert_snapshot!(shown);
 }
 
+/// Runs statements on a database file, past the program.
+async fn on(place: &Place, statements: &'static [&'static str]) -> sqlx::SqliteConnection {
+    use sqlx::{Connection, Executor};
+    let url = format!("sqlite://{}", place.dir.path().join("r.db").display());
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    for statement in statements {
+        connection.execute(*statement).await.unwrap();
+    }
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_newer_release_is_left_alone() {
+    let place = place();
+    assert_eq!(count(&place), 0);
+    drop(on(&place, &["PRAGMA user_version = 9000"]).await);
+    let said = run(&place, &["jobs"]);
+    assert_eq!((said.code, said.out.as_str()), (3, ""));
+    let known: String =
+        said.err.chars().rev().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let known: String = known.chars().rev().collect();
+    insta::assert_snapshot!(said.err.replace(&format!("knows {known}"), "knows N"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_another_process_locks_is_waited_for_and_then_said_to_be_so() {
+    let place = place();
+    place.write("good.json", &job("x"));
+    assert_eq!(count(&place), 0);
+    let _lock = on(&place, &["BEGIN IMMEDIATE"]).await;
+    let said = run(&place, &["submit", "good.json"]);
+    assert_eq!((said.code, said.out.as_str()), (3, ""), "{said:?}");
+    assert!(said.err.starts_with("error: the database is locked by another process"), "{said:?}");
+}
+
 #[test]
 fn a_port_in_use_is_said_to_be_so() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

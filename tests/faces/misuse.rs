@@ -39,6 +39,8 @@ fn a_wrong_configuration_says_where_and_what_would_be_right() {
     place.write("key.toml", "[worker]\nconcurency = 3\n");
     place.write("two.toml", "[worker]\nlease = 30\n\n[providers.a]\nadapter = \"openai\"\nendpoint = \"x\"\n");
     place.write("text.toml", "worker = [\n");
+    place.write("rules.toml", "version = \"soon\"\n");
+    place.write("overlay.toml", "[rules]\nfile = \"rules.toml\"\n");
     place.write("bind.toml", "[server]\nbind = \"0.0.0.0:80\"\n");
     insta::assert_snapshot!(table(
         &place,
@@ -48,6 +50,7 @@ fn a_wrong_configuration_says_where_and_what_would_be_right() {
             &["--config", "two.toml", "jobs"],
             &["--config", "text.toml", "jobs"],
             &["--config", "bind.toml", "serve"],
+            &["--config", "overlay.toml", "config", "check"],
             &["--database", "postgres://u:secret@h/d", "jobs"],
             &["--json", "--config", "key.toml", "config", "check"],
         ]

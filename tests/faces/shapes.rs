@@ -42,6 +42,10 @@ fn every_example_is_what_the_code_says() {
     is::<shapes::Failure>(&mut examples, "Failure");
     is::<shapes::Count>(&mut examples, "Count");
     is::<shapes::Ack>(&mut examples, "Ack");
+    let captured = examples.remove("Classify").unwrap();
+    let answer = PAGE.split("The answer:\n\n```text\n").nth(1).unwrap().split("```").next().unwrap();
+    let said = crate::rig::Place::new().run_with(&["classify"], captured, &[]);
+    assert_eq!((said.code, said.out.as_str()), (0, answer), "{said:?}");
     let problem: Value = serde_json::from_str(examples.remove("Problem").unwrap()).unwrap();
     let id = problem["job"].as_str().unwrap().parse().unwrap();
     assert_eq!(problem, reprieve::api::conflict(id).to_json());
