@@ -5,7 +5,7 @@
 //! somebody looked for a fault with `trace`. Records of the `log` crate are not taken in at all, for the same reason:
 //! once bridged they lose the target by which they could be told apart. A test with canaries proves it.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use tracing::{Metadata, Subscriber, subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
@@ -55,7 +55,9 @@ pub enum TelemetryError {
 /// A filter that cannot be read, or a second call.
 pub fn init(filter: &str, format: Format) -> Result<(), TelemetryError> {
     // Not `try_init`, which would bridge the `log` crate as well.
-    subscriber::set_global_default(build(filter, format, io::stderr)?).map_err(|_| TelemetryError::AlreadySet)
+    let colours = if io::stderr().is_terminal() { Colours::Yes } else { Colours::No };
+    let subscriber = coloured(filter, format, colours, io::stderr)?;
+    subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadySet)
 }
 
 /// The subscriber that [`init`] installs, writing elsewhere.
@@ -66,10 +68,32 @@ pub fn build<W>(filter: &str, format: Format, writer: W) -> Result<Box<dyn Subsc
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
+    coloured(filter, format, Colours::No, writer)
+}
+
+/// Escape sequences are for terminals; in a file or a pipe they are noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Colours {
+    Yes,
+    No,
+}
+
+fn coloured<W>(
+    filter: &str,
+    format: Format,
+    colours: Colours,
+    writer: W,
+) -> Result<Box<dyn Subscriber + Send + Sync>, TelemetryError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let filter =
         EnvFilter::builder().parse(filter).map_err(|_| TelemetryError::Filter)?.and(filter_fn(is_ours_to_write));
     Ok(match format {
-        Format::Text => Box::new(Registry::default().with(fmt::layer().with_writer(writer).with_filter(filter))),
+        Format::Text => {
+            let layer = fmt::layer().with_ansi(colours == Colours::Yes).with_writer(writer);
+            Box::new(Registry::default().with(layer.with_filter(filter)))
+        }
         Format::Json => Box::new(Registry::default().with(fmt::layer().json().with_writer(writer).with_filter(filter))),
     })
 }

@@ -3,5 +3,8 @@
 mod bench;
 mod cases;
 mod continuity;
+#[path = "../store/sqlite/contradictions.rs"]
+mod contradictions;
 mod kill;
+mod process;
 mod steering;
