@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 /// As short as a lease may be.
-const SHORT_LEASE: &str = "[worker]\nlease = \"3s\"\n";
+pub const SHORT_LEASE: &str = "[worker]\nlease = \"3s\"\n";
 
 /// Submits jobs for the simulator by the library.
-async fn submit(place: &Place, store: &Sqlite, specs: Vec<Value>) -> Vec<JobId> {
+pub async fn submit(place: &Place, store: &Sqlite, specs: Vec<Value>) -> Vec<JobId> {
     let directory = Directory::of(&place.config);
     let now_ms = store.clock().now_ms();
     let jobs = specs.iter().map(|spec| accept::accept(&spec.to_string(), &directory, now_ms, None).unwrap()).collect();
@@ -27,7 +27,7 @@ async fn submit(place: &Place, store: &Sqlite, specs: Vec<Value>) -> Vec<JobId> 
         .collect()
 }
 
-fn spec(model: &str) -> Value {
+pub fn spec(model: &str) -> Value {
     json!({"model": model, "provider": "sim", "input": "What is at the quay?"})
 }
 
@@ -36,11 +36,11 @@ async fn job_as(store: &Sqlite, id: JobId, what: &str, is: impl Fn(&JobRow) -> b
     until(what, || async move { store.job(id).await.unwrap().filter(is) }).await
 }
 
-async fn ended(store: &Sqlite, id: JobId) -> JobRow {
+pub async fn ended(store: &Sqlite, id: JobId) -> JobRow {
     job_as(store, id, "the job's end", is_final).await
 }
 
-fn outcomes(turns: &[TurnView]) -> Vec<Outcome> {
+pub fn outcomes(turns: &[TurnView]) -> Vec<Outcome> {
     turns.iter().map(|turn| turn.record.outcome).collect()
 }
 
@@ -546,7 +546,7 @@ async fn sent_while_held(place: &Place) -> i64 {
 }
 
 /// Nothing in the database contradicts anything else in it.
-async fn consistent(place: &Place) {
+pub async fn consistent(place: &Place) {
     use sqlx::Connection;
     let mut conn = sqlx::SqliteConnection::connect(&place.config.database).await.unwrap();
     let mut all = Vec::new();

@@ -5,6 +5,7 @@ mod cases;
 mod continuity;
 #[path = "../store/sqlite/contradictions.rs"]
 mod contradictions;
+mod hardships;
 mod kill;
 mod process;
 mod steering;

@@ -5,7 +5,6 @@ use reprieve::clock::Clock;
 use reprieve::config::Config;
 use reprieve::sim::{Scenario, Sim, SimOptions};
 use reprieve::store::sqlite::{OpenOptions, Sqlite};
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -30,10 +29,6 @@ impl Place {
         let sim = Sim::start(scenario, SimOptions::default()).await.unwrap();
         let config = crate::bench::load(dir.path(), &config_text(dir.path(), &sim.url(), more));
         Self { dir, sim, config }
-    }
-
-    pub fn database(&self) -> PathBuf {
-        self.dir.path().join("reprieve.db")
     }
 
     /// The tests' own handle to the database.
@@ -150,15 +145,6 @@ impl Process {
         let (code, log) = self.ended().await;
         assert_eq!(code, Some(0), "{log}");
         log
-    }
-
-    /// Milliseconds of processor time used so far, of all its threads.
-    pub fn cpu_ms(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
-        let after = stat.rsplit_once(')').unwrap().1;
-        let field = |n: usize| after.split_whitespace().nth(n).unwrap().parse::<u64>().unwrap();
-        // Clock ticks of 10 ms.
-        (field(11) + field(12)) * 10
     }
 }
 
