@@ -3,10 +3,16 @@
 //! Requests come in, are checked whole, and are carried out against the store; nothing here touches a worker, a provider
 //! or a credential: faces and workers meet in the store.
 
+pub mod bulk;
+mod jobs;
+pub mod lines;
 pub mod parameters;
 mod problem;
+mod server;
 pub mod shapes;
 pub mod why;
 pub mod words;
 
+pub use jobs::conflict;
 pub use problem::{Kind, Problem};
+pub use server::{Api, bind, router, serve};

@@ -5,13 +5,31 @@
 //! the modules that own it.
 
 mod args;
+mod cancel;
 pub mod classify;
 mod config_check;
+mod demo;
+mod failures;
+mod filter;
+mod find;
+mod holds;
+mod input;
+mod job;
+mod jobs;
 mod out;
+mod resets;
+mod results;
+mod run;
+mod serve;
+mod service;
 mod sim;
+mod submit;
+mod table;
 mod trouble;
+mod wait;
+mod words;
 
-use args::{Cli, Command, ConfigCommand};
+use args::{Cli, Command, ConfigCommand, Stored};
 use clap::Parser;
 use out::Out;
 use std::process::ExitCode;
@@ -25,37 +43,42 @@ pub fn main() -> ExitCode {
         Err(error) => return trouble::of_arguments(&error),
     };
     let mut out = Out::new(cli.json);
-    let exit = match run(&cli, &mut out) {
+    let exit = match command(&cli, &mut out) {
         Ok(exit) => exit,
         Err(trouble) => trouble.tell(cli.json),
     };
     ExitCode::from(exit.code())
 }
 
-fn run(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
+fn command(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
     match &cli.command {
-        Command::Classify { file, policy } => captured(file, policy),
+        Command::Classify(args) => classify::command(args, cli),
         Command::Config { command: ConfigCommand::Check } => config_check::run(cli, out),
         Command::Sim(args) => sim::run(args, out),
+        Command::Demo(args) => runtime()?.block_on(demo::run(args, out)),
+        Command::Stored(stored) => runtime()?.block_on(on_store(stored, cli, out)),
     }
 }
 
-/// `classify` needs no configuration file.
-fn captured(file: &std::path::Path, policy: &str) -> Result<Exit, Trouble> {
-    let policy = match policy {
-        "tiered" => crate::recovery::Policy::tiered(),
-        "strict" => crate::recovery::Policy::strict(),
-        _ => return Err(Trouble::usage("--policy is `tiered` or `strict`")),
-    };
-    let rules = crate::failure::Rules::embedded();
-    let now_ms = crate::clock::Clock::system().now_ms();
-    let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let all_good = if file == std::path::Path::new("-") {
-        classify::run(std::io::stdin().lock(), out, &rules, &policy, now_ms)?
-    } else {
-        let opened = std::fs::File::open(file)
-            .map_err(|error| Trouble::usage(format!("{} cannot be read: {error}", file.display())))?;
-        classify::run(std::io::BufReader::new(opened), out, &rules, &policy, now_ms)?
-    };
-    Ok(if all_good { Exit::Done } else { Exit::Misused })
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// Commands that work on the database.
+async fn on_store(command: &Stored, cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
+    let config = cli.load()?.config;
+    let store = crate::app::open_store(&config).await?;
+    match command {
+        Stored::Serve(args) => serve::serve(store, &config, args, out).await,
+        Stored::Worker(args) => serve::worker(store, &config, args, out).await,
+        Stored::Submit(args) => submit::run(store, &config, args, out).await,
+        Stored::Run(args) => run::run(store, &config, args, out).await,
+        Stored::Results(args) => results::run(&store, args, out).await,
+        Stored::Cancel(args) => cancel::run(&store, args, out).await,
+        Stored::Jobs(args) => jobs::run(&store, args, out).await,
+        Stored::Job(args) => job::run(&store, args, out).await,
+        Stored::Failures(args) => failures::run(&store, args, out).await,
+        Stored::Resets(args) => resets::run(&store, args, out).await,
+        Stored::Holds(args) => holds::run(&store, args, out).await,
+    }
 }

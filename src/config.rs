@@ -13,6 +13,7 @@ pub use load::{Loaded, Overrides};
 pub use origin::{ConfigError, Origin, Problem};
 pub use providers::adapters;
 pub use read::Setting;
+pub(crate) use schema::not_loopback;
 
 use crate::recovery::Policy;
 use std::collections::BTreeMap;

@@ -11,10 +11,12 @@ mod core;
 mod ledger;
 mod meter;
 mod naming;
+mod pieces;
 mod refusal;
 mod scenario;
 mod serve;
 mod text;
+mod turn;
 mod wire;
 
 pub use ask::Dialect;

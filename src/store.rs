@@ -12,8 +12,6 @@
 //!   that tests own the clock.
 //! * Documents are text and come back byte for byte.
 
-mod flow;
-mod grants;
 mod ledger;
 mod rows;
 pub mod sqlite;
@@ -112,7 +110,9 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     // -- By the clock
 
-    /// The next instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse.
+    /// The next instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse. Ask with
+    /// the instant of the claim before: backoffs and resumes at or before `now_ms` are that claim's. An instant that has
+    /// passed is a deadline or a lease: `expire` and `rescue` have work.
     fn next_due_ms(&self, now_ms: i64) -> impl Future<Output = Result<Option<i64>>> + Send;
     /// Ends waiting jobs whose deadline has passed, at most `limit`: with the last failure they met, else
     /// `deadline_exceeded`.
@@ -142,7 +142,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn holds(&self, query: Query) -> impl Future<Output = Result<Vec<HoldRow>>> + Send;
     /// Ended jobs in the order they ended; the cursor is resumable.
     fn results(&self, query: Query) -> impl Future<Output = Result<Page<JobRow>>> + Send;
-    /// One line of figures: what is queued, running, deferred, ended.
+    /// One line of figures: what is queued (ready or later), running, deferred, and has ever ended.
     fn overview(&self, now_ms: i64) -> impl Future<Output = Result<Overview>> + Send;
     /// Live workers (lease not lapsed).
     fn workers(&self, now_ms: i64) -> impl Future<Output = Result<Vec<WorkerRow>>> + Send;

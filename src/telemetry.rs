@@ -26,8 +26,8 @@ const SILENCED: [&str; 11] = [
     "sqlx_sqlite",
     "sqlx_postgres",
 ];
-/// What those crates log that carries none, and tells an operator something.
-const HARMLESS: [&str; 1] = ["sqlx::pool"];
+/// What of sqlx's events carries none, and tells an operator something: those on its pool of connections.
+const HARMLESS: (&str, &str) = ("sqlx", "pool");
 
 /// How a line of the log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,9 +76,9 @@ where
 
 /// Whether an event or span may be written at all.
 fn is_ours_to_write(metadata: &Metadata<'_>) -> bool {
-    let target = metadata.target();
-    let root = target.split("::").next().unwrap_or(target);
-    !SILENCED.contains(&root) || HARMLESS.iter().any(|harmless| target.starts_with(harmless))
+    let mut path = metadata.target().split("::");
+    let (root, part) = (path.next().unwrap_or_default(), path.next().unwrap_or_default());
+    !SILENCED.contains(&root) || (root, part) == HARMLESS
 }
 
 #[cfg(test)]

@@ -286,7 +286,7 @@ CREATE UNIQUE INDEX holds_open ON holds (scope_id) WHERE ended_ms IS NULL;
 CREATE INDEX holds_opened ON holds (opened_ms);
 CREATE INDEX holds_refusal ON holds (refusal_job, refusal_fence, refusal_n);
 
--- What befell a hold: opened, extended, refused_again, concurrent, probe, probe_back, reopened, released.
+-- What befell a hold: opened, extended, refused_again, concurrent_refusal, probe_started, probe_returned, reopened, released.
 CREATE TABLE hold_events (
     event_no INTEGER PRIMARY KEY,
     hold_id  BLOB    NOT NULL REFERENCES holds (hold_id) ON DELETE CASCADE,

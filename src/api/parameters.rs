@@ -53,7 +53,7 @@ pub fn query(pairs: &[(String, String)], allowed: &[&str], now_ms: i64) -> Resul
         let folded = if name.starts_with("label.") { "label.KEY" } else { name.as_str() };
         if !allowed.contains(&folded) {
             let what = if NOT_YET.contains(&folded) { "is not supported by this release" } else { "is unknown" };
-            return Err(wrong(name, format!("the parameter `{}` {what}", name.escape_debug()), allowed));
+            return Err(wrong(name, &format!("the parameter `{}` {what}", name.escape_debug()), allowed));
         }
         if folded != "label.KEY" && seen.contains(&folded) {
             let what = format!("the parameter `{folded}` stands twice; several values are joined by commas");
@@ -106,7 +106,7 @@ pub fn any_of(name: &str, value: &str, known: &[&str]) -> Result<Vec<String>, Pr
             if known.contains(&word) {
                 Ok(word.to_owned())
             } else {
-                Err(wrong(name, format!("`{}` is no value of `{name}`", word.escape_debug()), known))
+                Err(wrong(name, &format!("`{}` is no value of `{name}`", word.escape_debug()), known))
             }
         })
         .collect()
@@ -147,12 +147,17 @@ fn truth(name: &str, value: &str) -> Result<bool, Problem> {
     match value {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
-        _ => Err(wrong(name, format!("`{}` is no value of `{name}`", value.escape_debug()), &["1", "0"])),
+        _ => Err(wrong(name, &format!("`{}` is no value of `{name}`", value.escape_debug()), &["1", "0"])),
     }
 }
 
-fn wrong(name: &str, what: String, allowed: &[&str]) -> Problem {
-    Problem::new(Kind::Parameter, format!("{what}; allowed are {}", allowed.join(", "))).at(name)
+fn wrong(name: &str, what: &str, allowed: &[&str]) -> Problem {
+    let allowed = if allowed.is_empty() {
+        "none is taken here".to_owned()
+    } else {
+        format!("allowed are {}", allowed.join(", "))
+    };
+    Problem::new(Kind::Parameter, format!("{what}; {allowed}")).at(name)
 }
 
 #[cfg(test)]

@@ -80,6 +80,11 @@ impl Kind {
         }
     }
 
+    /// Only the command line says it: there is no HTTP status to it.
+    fn is_local(self) -> bool {
+        matches!(self, Self::Usage | Self::Configuration | Self::Unreachable)
+    }
+
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -115,7 +120,8 @@ pub struct Problem {
 struct Document<'a> {
     r#type: String,
     title: &'static str,
-    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
     detail: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<&'a str>,
@@ -141,7 +147,7 @@ impl Problem {
         let document = Document {
             r#type: format!("urn:reprieve:problem:{}", self.kind.slug()),
             title: self.kind.title(),
-            status: self.kind.status().as_u16(),
+            status: (!self.kind.is_local()).then(|| self.kind.status().as_u16()),
             detail: &self.detail,
             at: self.at.as_deref(),
             job: self.job.as_deref(),
@@ -167,8 +173,18 @@ impl IntoResponse for Problem {
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         let kind = match &error {
+            store::Error::Cursor => {
+                return Self::new(Kind::Parameter, error.to_string()).at("cursor");
+            }
             store::Error::Undecodable { .. } => Kind::Internal,
-            _ => Kind::Store,
+            store::Error::Open { .. }
+            | store::Error::Locked { .. }
+            | store::Error::ReadOnly
+            | store::Error::Full
+            | store::Error::Newer { .. }
+            | store::Error::TimedOut { .. }
+            | store::Error::Closed
+            | store::Error::Database(_) => Kind::Store,
         };
         Self::new(kind, error.to_string())
     }
@@ -176,7 +192,12 @@ impl From<store::Error> for Problem {
 
 impl From<SpecError> for Problem {
     fn from(error: SpecError) -> Self {
-        Self::new(Kind::InvalidJob, error.problem).at(error.at)
+        let kind = match error.at.as_str() {
+            "/provider" => Kind::Provider,
+            at if at.starts_with("line ") => Kind::Malformed,
+            _ => Kind::InvalidJob,
+        };
+        Self::new(kind, error.problem).at(error.at)
     }
 }
 

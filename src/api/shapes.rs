@@ -65,7 +65,8 @@ pub struct Job {
     /// What it waits for; null where it does not wait.
     pub waits: Option<Why>,
     pub error: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Null until it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<RawValue>>,
@@ -118,7 +119,7 @@ impl Job {
     /// With its result: a row of `results`.
     #[must_use]
     pub fn ended(mut row: store::JobRow, now_ms: i64) -> Self {
-        let result = row.result.take().map(document);
+        let result = Some(row.result.take().map_or_else(|| RawValue::NULL.to_owned(), document));
         Self { result, ..Self::listed(row, now_ms) }
     }
 
@@ -473,4 +474,9 @@ fn document(text: String) -> Box<RawValue> {
         return serde_json::value::to_raw_value(&text).unwrap_or_else(|_| RawValue::NULL.to_owned());
     }
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// A member that is there, null included: only an absent one is `None`.
+fn present<'de, D: serde::Deserializer<'de>>(member: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(member).map(Some)
 }

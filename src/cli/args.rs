@@ -1,6 +1,18 @@
 //! What can be asked for on the command line.
 
+use super::cancel::CancelArgs;
+use super::classify::ClassifyArgs;
+use super::demo::DemoArgs;
+use super::failures::FailuresArgs;
+use super::holds::HoldsArgs;
+use super::job::JobArgs;
+use super::jobs::JobsArgs;
+use super::resets::ResetsArgs;
+use super::results::ResultsArgs;
+use super::run::RunArgs;
+use super::serve::{ServeArgs, WorkerArgs};
 use super::sim::SimArgs;
+use super::submit::SubmitArgs;
 use crate::config::{Config, Loaded, Overrides};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -17,13 +29,13 @@ use std::path::PathBuf;
 )]
 pub struct Cli {
     /// A configuration file, over the built-in defaults
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
     pub config: Option<PathBuf>,
     /// The database, over what the configuration says
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub database: Option<String>,
     /// One JSON document instead of text; problems as JSON on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
     #[command(subcommand)]
     pub command: Command,
@@ -31,23 +43,67 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Read captured responses: class, cause, reset and what would be done
-    Classify {
-        /// A file of JSON values, or `-` for stdin
-        #[arg(default_value = "-")]
-        file: PathBuf,
-        /// The policy that decides: `tiered` or `strict`
-        #[arg(long, default_value = "tiered")]
-        policy: String,
-    },
+    /// Take the tour: jobs against a simulated provider that refuses, drops and meters
+    #[command(after_help = "Example: reprieve demo --keep")]
+    Demo(DemoArgs),
+    #[command(flatten)]
+    Stored(Box<Stored>),
+    /// Read captured responses: class, cause, reset, and what would be done
+    ///
+    /// Needs no configuration; with --config, that file's rules and policies hold. Input is a stream of JSON values
+    /// (docs/SHAPES.md has one), output one compact line each, also for a bad one.
+    #[command(
+        after_help = "Example: echo '{\"http_status\":429,\"headers\":{\"retry-after\":\"7\"}}' | reprieve classify"
+    )]
+    Classify(ClassifyArgs),
+    /// Run the simulated provider alone, until it is interrupted
+    #[command(after_help = "Example: reprieve sim --scenario metered --port 7172")]
+    Sim(SimArgs),
     /// Look at the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Run the simulated provider alone, until it is interrupted
-    #[command(after_help = "Example: reprieve sim --scenario metered --port 7172")]
-    Sim(SimArgs),
+}
+
+/// Commands that work on the database.
+#[derive(Debug, Subcommand)]
+pub enum Stored {
+    /// Serve the API, the duties of the clock, and a worker, in one process
+    #[command(after_help = "Example: reprieve --config reprieve.toml serve")]
+    Serve(ServeArgs),
+    /// Work only: any number of these, each on a database that it reaches
+    #[command(after_help = "Example: reprieve worker --queues nightly,default --concurrency 16")]
+    Worker(WorkerArgs),
+    /// Submit jobs from a file, checked whole before the first is submitted
+    #[command(
+        after_help = "Examples: reprieve submit jobs.jsonl --key monday --wait\n          echo '{\"model\":\"m\",\"input\":\"hello\"}' | reprieve submit -"
+    )]
+    Submit(SubmitArgs),
+    /// Ask one prompt and print the answer as it comes
+    #[command(after_help = "Example: reprieve run \"Why is the sky blue?\" --model gpt-4o-mini --max-wait 5m")]
+    Run(RunArgs),
+    /// Print ended jobs in the order they ended, one JSON object a line
+    #[command(after_help = "Example: reprieve results --label run=monday --since 24h")]
+    Results(ResultsArgs),
+    /// Cancel jobs: waiting ones end at once, running ones are asked to stop
+    #[command(after_help = "Example: reprieve cancel 0199c2f4…9c2e")]
+    Cancel(CancelArgs),
+    /// List jobs, newest first: their state, and why they wait or how they ended
+    #[command(after_help = "Example: reprieve jobs --state deferred,running --queue nightly")]
+    Jobs(JobsArgs),
+    /// Show one job whole: why it waits, its turns and sends, its transcript
+    #[command(after_help = "Example: reprieve job 0199c2f4…9c2e")]
+    Job(JobArgs),
+    /// List or count what failed, newest first
+    #[command(after_help = "Example: reprieve failures --since 24h --by cause")]
+    Failures(FailuresArgs),
+    /// List refusals: which reset was named, where it was read, and whether it was kept
+    #[command(after_help = "Example: reprieve resets --source retry-after --since 7d")]
+    Resets(ResetsArgs),
+    /// List what is closed, until when and who said so; or lift it
+    #[command(after_help = "Example: reprieve holds --provider api.openai.com")]
+    Holds(HoldsArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,11 +3,15 @@
 use super::args::Cli;
 use super::out::Out;
 use super::trouble::{Exit, Trouble};
-use crate::config::Setting;
+use crate::api::Kind;
+use crate::app;
+use crate::config::{Loaded, Setting};
 use serde_json::json;
 
 pub fn run(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
-    let settings = cli.load()?.settings;
+    let Loaded { config, settings } = cli.load()?;
+    // The overlay is another file: what is wrong in it is wrong with the configuration.
+    app::rules(&config).map_err(|error| Trouble::new(Kind::Configuration, error.to_string()))?;
     if out.json {
         let items: Vec<_> = settings
             .iter()

@@ -2,19 +2,36 @@
 
 use super::trouble::Trouble;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// stdout, and how to write to it.
 pub struct Out {
     stream: io::BufWriter<io::Stdout>,
     /// One JSON document instead of text.
     pub json: bool,
+    terminal: bool,
 }
 
 impl Out {
     #[must_use]
     pub fn new(json: bool) -> Self {
-        Self { stream: io::BufWriter::new(io::stdout()), json }
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        Self { stream: io::BufWriter::new(stdout), json, terminal }
+    }
+
+    /// Whether colours are wanted: on a terminal, unless `NO_COLOR` is set.
+    #[must_use]
+    pub fn colours(&self) -> bool {
+        self.terminal && !self.json && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    }
+
+    /// Columns to lay tables out for: 80, or what `COLUMNS` says on a terminal.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+        let said: Option<usize> = if self.terminal { said() } else { None };
+        said.filter(|columns| (40..=400).contains(columns)).unwrap_or(80)
     }
 
     /// One line of text.
@@ -27,6 +44,33 @@ impl Out {
         Ok(())
     }
 
+    /// One JSON value on one line.
+    ///
+    /// # Errors
+    /// When stdout is closed or full.
+    pub fn json_line(&mut self, value: &impl Serialize) -> Result<(), Trouble> {
+        self.json_text(value)?;
+        self.text("\n")
+    }
+
+    /// Text without a line's end.
+    ///
+    /// # Errors
+    /// When stdout is closed or full.
+    pub fn text(&mut self, text: &str) -> Result<(), Trouble> {
+        self.stream.write_all(text.as_bytes())?;
+        Ok(())
+    }
+
+    /// One JSON value without a line's end.
+    ///
+    /// # Errors
+    /// When stdout is closed or full.
+    pub fn json_text(&mut self, value: &impl Serialize) -> Result<(), Trouble> {
+        serde_json::to_writer(&mut self.stream, value).map_err(io::Error::from)?;
+        Ok(())
+    }
+
     /// The one document of `--json`, for people and programs: indented.
     ///
     /// # Errors
@@ -35,6 +79,15 @@ impl Out {
         serde_json::to_writer_pretty(&mut self.stream, value).map_err(io::Error::from)?;
         self.stream.write_all(b"\n")?;
         Ok(())
+    }
+
+    /// Text that is shown at once, without a line's end.
+    ///
+    /// # Errors
+    /// When stdout is closed or full.
+    pub fn piece(&mut self, text: &str) -> Result<(), Trouble> {
+        self.text(text)?;
+        self.flush()
     }
 
     /// Hands over what was written.

@@ -2,7 +2,7 @@
 //! problem document, on stderr.
 
 use crate::api::{Kind, Problem};
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -137,7 +137,12 @@ fn misuse(error: &clap::Error) -> String {
     if !missing.is_empty() {
         said = format!("{said}: {}", missing.join(", "));
     }
-    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
+    if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
+        && !values.is_empty()
+    {
+        return format!("{said}; write one of {}", values.join(", "));
+    }
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
         if let Some(near) = error.get(kind) {
             said = format!("{said}; did you mean `{near}`?");
         }

@@ -34,8 +34,9 @@ pub(super) fn read(
     let mut accounts: BTreeMap<(String, String), String> = BTreeMap::new();
     for (name, section) in section.named(findings) {
         let (origin, path) = (section.origin.clone(), section.path.clone());
-        if !fits_grammar(&name) {
-            findings.problem(&origin, &path, format!("the name of a provider entry; {GRAMMAR}"));
+        if !is_entry_name(&name) {
+            let what = "no name for a provider entry; write 1 to 64 characters of A-Z a-z 0-9 _ . -";
+            findings.problem(&origin, &path, what);
         }
         let provider = provider(&name, section, policies, environment, findings);
         let scope = (
@@ -246,6 +247,11 @@ fn opaque(section: &mut Section<'_>, key: &'static str, findings: &mut Findings)
 fn fits_grammar(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'/' | b'-'))
+}
+
+/// What a job can say in `provider` (the table of limits).
+fn is_entry_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
 fn policy(section: &mut Section<'_>, policies: &BTreeMap<String, Policy>, findings: &mut Findings) -> String {

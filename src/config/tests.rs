@@ -147,6 +147,7 @@ fn every_mistake_names_its_line_its_key_and_what_would_be_right() {
         problem("[providers.a]\nadapter = \"openai\"\nendpoint = \"api.example.com\"\n"),
         problem("[providers.a]\nadapter = \"openai\"\nendpoint = \"ftp://x/\"\n"),
         problem("[providers.a]\nadapter = \"openai\"\nendpoint = \"https://u:secret@x/\"\n"),
+        problem("[providers.\"a b\"]\nadapter = \"openai\"\nendpoint = \"https://x/\"\n"),
         with("identity = \"a b\""),
         with("account = \"\""),
         with("policy = \"lenient\""),

@@ -123,7 +123,7 @@ fn response(status: u16, body: &str, headers: &http::HeaderMap) -> Fault {
 
 /// A body as it stood on the wire: JSON where it is JSON, else its text; `None` where there was none.
 pub(super) fn body_value(body: &str) -> Option<Value> {
-    if body.trim().is_empty() || body == NO_BODY {
+    if body.trim().is_empty() || body.starts_with(NO_BODY) {
         return None;
     }
     Some(serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned())))

@@ -5,9 +5,9 @@
 
 use super::request::Prepared;
 use super::sink::{Sink, UNDER_WAY};
-use super::{Answer, Broken, ChatCall, Heard, Progress, Provider, frame, verdict};
+use super::{Answer, Broken, ChatCall, Heard, Progress, Provider, content};
 use crate::clock::Clock;
-use crate::failure::{Ending, Fault};
+use crate::failure::{self, Ending, Fault, Finish, frame};
 use crate::store::Usage;
 use futures::Stream as _;
 use genai::chat::{ChatStream, ChatStreamEvent, StopReason, StreamEnd, ToolCall};
@@ -72,7 +72,7 @@ impl Provider {
         let client = self.genai(&call.model)?;
         let mut stream = match client.exec_chat_stream(target, request, Some(&options)).await {
             Ok(response) => response.stream,
-            Err(error) => return Err(Ending::Fault(verdict::of_genai(error)).into()),
+            Err(error) => return Err(Ending::Fault(Fault::of(&error)).into()),
         };
         heard.sends += 1;
         let mut turn = Turn { clock, heard, tell, sink, answered: false, reasoning: String::new(), tools: Vec::new() };
@@ -100,18 +100,18 @@ impl Provider {
         .await?;
         heard.first_byte_ms.get_or_insert_with(|| clock.now_ms());
         let body = response.captured_raw_body.unwrap_or_default();
-        let usage = frame::merge(frame::usage(&body), of_genai_usage(&response.usage));
-        let provider_model = frame::model(&body).map(str::to_owned);
+        let usage = content::merge(content::usage(&body), of_genai_usage(&response.usage));
+        let provider_model = content::model(&body).map(str::to_owned);
         let broken = |ending| Box::new(Broken { ending, usage, provider_model: provider_model.clone() });
-        if verdict::is_error(None, &body) {
-            return Err(broken(Ending::Fault(verdict::of_frame(body))));
+        if frame::is_error_body(&body) {
+            return Err(broken(Ending::Fault(Fault::Response(frame::fault(body)))));
         }
         tell(Progress::Answered);
-        let text = frame::body_text(&body).unwrap_or_else(|| response.content.texts().concat());
+        let text = content::body_text(&body).unwrap_or_else(|| response.content.texts().concat());
         let tool_calls: Vec<Value> = response.content.tool_calls().into_iter().map(tool_call).collect();
         let reasoning = response.reasoning_content.filter(|reasoning| !reasoning.is_empty());
         heard.tool_call = !tool_calls.is_empty();
-        let word = verdict::finish(None, &body).or_else(|| response.stop_reason.map(|reason| reason.raw().to_owned()));
+        let word = frame::finish_reason(&body).or_else(|| response.stop_reason.map(|reason| reason.raw().to_owned()));
         heard.finish_reason = word.filter(|word| !UNDER_WAY.contains(&word.as_str()));
         if !text.is_empty() {
             tell(Progress::Text(&text));
@@ -177,7 +177,7 @@ impl Turn<'_> {
                 Step::Raised(error) if cut_short(&error) => return Stopped::Over(None),
                 Step::Raised(error) => {
                     if !self.harmless(&error) {
-                        return Stopped::Broke(verdict::of_genai(error));
+                        return Stopped::Broke(Fault::of(&error));
                     }
                     if let Err(fault) = self.take_last_frame() {
                         return Stopped::Broke(fault);
@@ -246,26 +246,30 @@ impl Turn<'_> {
             return Ok(());
         }
         if self.heard.text.len() + text.len() > MAX_ANSWER_TEXT {
-            return Err(verdict::terminal("the answer exceeds the longest text that is kept"));
+            return Err(super::terminal_fault("the answer exceeds the longest text that is kept"));
         }
         self.heard.text.push_str(text);
         (self.tell)(Progress::Text(text));
         Ok(())
     }
 
-    /// genai takes `"error": null` for an error and drops its frame; the frame itself is none.
+    /// Whether genai took for an error what is none by the wire: it stumbles over `"error": null`, and over a frame of
+    /// Gemini's that has a token count and no candidate.
     fn harmless(&self, error: &genai::Error) -> bool {
-        let null = |frame: &Value| frame.get("error").is_some_and(Value::is_null);
-        matches!(error, genai::Error::ChatResponse { .. })
-            && self.sink.with(|seen| seen.last.as_ref().is_some_and(null))
+        let genai::Error::ChatResponse { body, .. } = error else { return false };
+        let invented = *body == json!({ "finishReason": null, "usageMetadata": null });
+        self.sink.with(|seen| {
+            seen.error.is_none()
+                && seen.last.as_ref().is_some_and(|last| invented || last.get("error").is_some_and(Value::is_null))
+        })
     }
 
     /// Takes in what genai dropped with such a frame.
     fn take_last_frame(&mut self) -> Result<(), Fault> {
         let Some(last) = self.sink.with(|seen| seen.last.take()) else { return Ok(()) };
-        self.heard.tool_call |= !frame::tool_deltas(&last).is_empty();
-        self.reasoning.push_str(frame::delta_reasoning(&last).unwrap_or_default());
-        self.say(&frame::delta_text(&last).unwrap_or_default())
+        self.heard.tool_call |= !content::tool_deltas(&last).is_empty();
+        self.reasoning.push_str(content::delta_reasoning(&last).unwrap_or_default());
+        self.say(&content::delta_text(&last).unwrap_or_default())
     }
 
     /// Judges the stream by what was heard. `Ok(None)`: not one frame came and it may be asked for again.
@@ -279,10 +283,10 @@ impl Turn<'_> {
         };
         let usage = end
             .and_then(|end| end.captured_usage.as_ref())
-            .map_or(usage, |found| frame::merge(usage, of_genai_usage(found)));
+            .map_or(usage, |found| content::merge(usage, of_genai_usage(found)));
         let broken = |ending| Box::new(Broken { ending, usage, provider_model: provider_model.clone() });
-        if let Some(frame) = error {
-            return Err(broken(Ending::Fault(verdict::of_frame(frame))));
+        if let Some(error) = error {
+            return Err(broken(Ending::Fault(Fault::Response(frame::fault(error)))));
         }
         if heard.finish_reason.is_none() {
             let word = end.and_then(|end| end.captured_stop_reason.as_ref()).map(StopReason::raw);
@@ -318,9 +322,7 @@ fn end_of(finish: Option<&str>, silent: bool) -> Result<(), Ending> {
         |word: &str| !matches!(StopReason::from(word.to_owned()), StopReason::Other(_) | StopReason::MaxTokens(_));
     match finish {
         None => Err(Ending::Incomplete),
-        // The bare state of a Responses object that does not say what cut it.
-        Some("incomplete") => Err(Ending::Incomplete),
-        Some(word) if !verdict::completes(word) => Err(Ending::Finish { reason: word.to_owned() }),
+        Some(word) if failure::finish(word) != Finish::Complete => Err(Ending::Finish { reason: word.to_owned() }),
         Some(word) if silent && !known(word) => Err(Ending::Incomplete),
         Some(_) => Ok(()),
     }
@@ -341,10 +343,10 @@ fn cut_short(error: &genai::Error) -> bool {
 /// genai's failure to read a body that says it is an error is that error.
 fn of_plain(error: genai::Error) -> Fault {
     match error {
-        genai::Error::ChatResponseGeneration { response_body, .. } if verdict::is_error(None, &response_body) => {
-            verdict::of_frame(*response_body)
+        genai::Error::ChatResponseGeneration { response_body, .. } if frame::is_error_body(&response_body) => {
+            Fault::Response(frame::fault(*response_body))
         }
-        other => verdict::of_genai(other),
+        other => Fault::of(&other),
     }
 }
 

@@ -1,21 +1,20 @@
 //! The model boundary: genai chat turns, raw HTTP turns, streams, and one client of ours per provider entry.
 //!
 //! In comes a [`Call`]; out comes an [`Answer`] or a [`Broken`], and whatever was heard until then stands in [`Heard`],
-//! which outlives a call that is dropped half-way. One call is one send: nothing here retries, waits for a reset or
-//! decides anything ([`crate::recovery`] does), and nothing here knows of jobs or the store. Prompts, answers and
-//! credentials pass through and are never logged.
+//! which outlives a call that is dropped half-way. One call is one send (two where a stream could not be read, counted in
+//! [`Heard::sends`]): nothing here retries, waits for a reset or decides anything ([`crate::recovery`] does), and nothing
+//! here knows of jobs or the store. Prompts, answers and credentials pass through and are never logged.
 
 mod adapter;
 pub mod capture;
 mod chat;
 mod client;
+mod content;
 mod entry;
-mod frame;
 mod key;
 mod raw;
 mod request;
 mod sink;
-mod verdict;
 
 pub use chat::MAX_ANSWER_TEXT;
 pub use entry::{Provider, ProviderError, Providers, check_call, check_model};
@@ -88,6 +87,7 @@ pub struct RawCall {
 pub struct Heard {
     /// Sends that went out: 1, or 2 where an unreadable stream was asked for once more without streaming.
     pub sends: u32,
+    /// When the first byte of a 2xx's content (comments count) was heard; of an answer in one piece, when it was read.
     pub first_byte_ms: Option<i64>,
     /// Answer text, chunk by chunk.
     pub text: String,
@@ -111,7 +111,8 @@ impl Heard {
 /// Told while a call runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress<'a> {
-    /// The first frame or the head of a 2xx arrived: the provider answered.
+    /// The provider answered: the first frame of a 2xx arrived and is no error, or an answer in one piece was read that
+    /// is none. Not told at a head alone, since a refusal may stand in a 2xx and must lift no hold.
     Answered,
     Text(&'a str),
 }
@@ -154,7 +155,11 @@ impl From<Ending> for Box<Broken> {
 
 /// A call that cannot be made, or whose answer no retry would make readable.
 fn terminal(reason: impl Into<String>) -> Ending {
-    Ending::Fault(Fault::Terminal(Terminal { reason: reason.into() }))
+    Ending::Fault(terminal_fault(reason))
+}
+
+fn terminal_fault(reason: impl Into<String>) -> Fault {
+    Fault::Terminal(Terminal { reason: reason.into() })
 }
 
 /// Bounds the whole wait for an answer that comes in one piece.

@@ -2,13 +2,13 @@
 //!
 //! A non-2xx, an error inside a 2xx and a broken connection become the same leaves as on a chat turn.
 
-use super::{Answer, CallError, Heard, Progress, Provider, RawAnswer, RawCall, frame, verdict};
+use super::{Answer, CallError, Heard, Progress, Provider, RawAnswer, RawCall, content};
 use crate::clock::Clock;
-use crate::failure::{Ending, Fault};
+use crate::failure::{Ending, Fault, ResponseFault, frame};
 use crate::store::Usage;
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 /// The largest response of a raw turn, in bytes; a larger one is not kept.
@@ -87,34 +87,34 @@ impl Provider {
 }
 
 async fn raw_answer(request: reqwest::RequestBuilder, clock: &Clock, heard: &mut Heard) -> Result<Answer, Ending> {
-    let of_reqwest = |error: reqwest::Error| Ending::Fault(verdict::of_reqwest(&error));
+    let of_reqwest = |error: reqwest::Error| Ending::Fault(Fault::of_reqwest(&error));
     let response = request.send().await.map_err(of_reqwest)?;
     heard.first_byte_ms = Some(clock.now_ms());
     let (status, headers) = (response.status(), response.headers().clone());
     if !status.is_success() {
         // A refusal whose body breaks off still is that refusal.
         let body = read_up_to(response, MAX_ERROR_BODY).await.ok().map(|(body, _)| body);
-        let text = body.as_deref().map(String::from_utf8_lossy);
-        let fault = verdict::response(status.as_u16(), &headers, text.as_deref());
-        return Err(Ending::Fault(Fault::Response(fault)));
+        let text = String::from_utf8_lossy(body.as_deref().unwrap_or_default());
+        return Err(Ending::Fault(Fault::of_response(status.as_u16(), &text, &headers)));
     }
     let (body, whole) = read_up_to(response, MAX_RAW_RESPONSE).await.map_err(of_reqwest)?;
     if !whole {
         return Err(super::terminal(format!("the response exceeds {MAX_RAW_RESPONSE} bytes")));
     }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let said = frames(&body, content_type.as_deref());
-    if let Some((_, error)) = said.iter().find(|(event, value)| verdict::is_error(event.as_deref(), value)) {
-        return Err(Ending::Fault(with_headers(verdict::of_frame(error.clone()), &headers)));
+    let said = read_body(&body, content_type.as_deref());
+    if let Some(error) = said.iter().find_map(Said::error) {
+        return Err(Ending::Fault(inside_2xx(error, status, &headers)));
     }
-    let usage = said.iter().fold(Usage::default(), |usage, (_, value)| frame::merge(usage, frame::usage(value)));
+    let values = || said.iter().filter_map(Said::value);
+    let usage = values().fold(Usage::default(), |usage, value| content::merge(usage, content::usage(value)));
     Ok(Answer {
         text: String::new(),
         reasoning: None,
         tool_calls: Vec::new(),
         finish_reason: None,
         usage,
-        provider_model: said.iter().find_map(|(_, value)| frame::model(value)).map(str::to_owned),
+        provider_model: values().find_map(content::model).map(str::to_owned),
         request_id: request_id(&headers),
         raw: Some(RawAnswer { status: status.as_u16(), content_type, body }),
     })
@@ -134,30 +134,46 @@ async fn read_up_to(mut response: reqwest::Response, limit: usize) -> Result<(By
     Ok((body.freeze(), true))
 }
 
-/// What a 2xx body says: one document, or the frames of an event stream with their event names.
-fn frames(body: &[u8], content_type: Option<&str>) -> Vec<(Option<String>, Value)> {
-    if !content_type.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-        return serde_json::from_slice(body).map(|value| vec![(None, value)]).unwrap_or_default();
+/// One thing that a 2xx says: its whole document, or a frame of its event stream.
+enum Said {
+    Document(Value),
+    Frame { event: Option<String>, data: String, value: Option<Value> },
+}
+
+impl Said {
+    fn error(&self) -> Option<ResponseFault> {
+        match self {
+            Self::Document(value) => frame::is_error_body(value).then(|| frame::fault(value.clone())),
+            Self::Frame { event, data, .. } => frame::error(event.as_deref(), data),
+        }
     }
-    let text = String::from_utf8_lossy(body).replace("\r\n", "\n").replace('\r', "\n");
-    text.split("\n\n")
-        .filter_map(|block| {
-            let lines = || block.lines();
-            let event = lines().find_map(|line| line.strip_prefix("event:")).map(|event| event.trim().to_owned());
-            let data: Vec<&str> = lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).collect();
-            let data = data.join("\n");
-            Some((event, serde_json::from_str(&data).ok()?))
-        })
+
+    fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Document(value) => Some(value),
+            Self::Frame { value, .. } => value.as_ref(),
+        }
+    }
+}
+
+fn read_body(body: &[u8], content_type: Option<&str>) -> Vec<Said> {
+    if !content_type.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        return serde_json::from_slice(body).map(|value| vec![Said::Document(value)]).unwrap_or_default();
+    }
+    frame::split(&String::from_utf8_lossy(body))
+        .into_iter()
+        .map(|(event, data)| Said::Frame { value: serde_json::from_str(&data).ok(), event, data })
         .collect()
 }
 
-/// An error inside a 2xx, with the response's headers beside those that its body lends.
-fn with_headers(fault: Fault, headers: &HeaderMap) -> Fault {
-    let Fault::Response(mut response) = fault else { return fault };
-    let mut all = verdict::response(0, headers, None).headers;
-    all.append(&mut response.headers);
-    response.headers = all;
-    Fault::Response(response)
+/// An error inside a 2xx: the status it states itself, and the response's own headers before those that its body lends.
+fn inside_2xx(error: ResponseFault, status: StatusCode, headers: &HeaderMap) -> Fault {
+    match Fault::of_response(status.as_u16(), "", headers) {
+        Fault::Response(outer) => {
+            Fault::Response(ResponseFault { headers: [outer.headers, error.headers].concat(), ..error })
+        }
+        Fault::Transport(_) | Fault::Terminal(_) => Fault::Response(error),
+    }
 }
 
 fn request_id(headers: &HeaderMap) -> Option<String> {
@@ -194,12 +210,5 @@ mod tests {
         ] {
             assert!(raw_path(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn an_event_streams_frames_are_read_one_by_one() {
-        let body = b": hi\n\nevent: error\r\ndata: {\"a\":1}\r\n\r\ndata: [DONE]\n\n";
-        let said = frames(body, Some("text/event-stream; charset=utf-8"));
-        assert_eq!(said, vec![(Some("error".into()), serde_json::json!({"a":1}))]);
     }
 }

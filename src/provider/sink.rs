@@ -1,7 +1,8 @@
 //! What crosses the wire of one streamed call, kept beside what genai makes of it: the first error frame, finish
 //! reasons, tokens, and the last frame's content for the one case in which genai drops it.
 
-use super::{frame, verdict};
+use super::content;
+use crate::failure::frame;
 use crate::store::Usage;
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::{Value, json};
@@ -69,20 +70,20 @@ impl Seen {
         let value = match serde_json::from_str(data) {
             Ok(value) => value,
             // A frame that says it is an error and is no JSON still is one.
-            Err(_) if verdict::is_error(event, &Value::Null) => Value::String(data.to_owned()),
+            Err(_) if frame::is_error(event, &Value::Null) => Value::String(data.to_owned()),
             Err(_) => return,
         };
-        if self.error.is_none() && verdict::is_error(event, &value) {
+        if self.error.is_none() && frame::is_error(event, &value) {
             self.error = Some(value.clone());
         }
-        if let Some(word) = verdict::finish(event, &value).filter(|word| !UNDER_WAY.contains(&word.as_str())) {
+        if let Some(word) = frame::finish_reason(&value).filter(|word| !UNDER_WAY.contains(&word.as_str())) {
             self.finish = Some(word);
         }
-        self.usage = frame::merge(self.usage, frame::usage(&value));
+        self.usage = content::merge(self.usage, content::usage(&value));
         if self.provider_model.is_none() {
-            self.provider_model = frame::model(&value).map(str::to_owned);
+            self.provider_model = content::model(&value).map(str::to_owned);
         }
-        for (index, id, name, arguments) in frame::tool_deltas(&value) {
+        for (index, id, name, arguments) in content::tool_deltas(&value) {
             let tool = self.tools.entry(index).or_default();
             tool.id = tool.id.take().or_else(|| id.map(str::to_owned));
             tool.name = tool.name.take().or_else(|| name.map(str::to_owned));

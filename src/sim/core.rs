@@ -2,22 +2,23 @@
 //!
 //! One value behind one lock, so that the same arrival order gives the same run. Nothing here waits or touches sockets.
 
+mod refusing;
+mod report;
+
+pub(super) use refusing::Refusing;
+
 use super::ask::Ask;
-use super::ledger::{
-    Arrival, Counts, Judged, LimitStats, Log, LogEntry, Outcome, Refusals, Ring, RuleStats, ScopeStats, Shut, Stats,
-};
+use super::ledger::{Arrival, Counts, Judged, Outcome, Refusals, Ring, Shut};
 use super::meter::{Meter, Refused};
-use super::refusal::Kind;
-use super::scenario::{Count, Deed, Limit, Manner, Reach, Refuse, Rule, Scenario, Since};
+use super::scenario::{Count, Deed, Limit, Manner, Reach, Rule, Scenario, Since};
 use super::text;
+use refusing::{metered, scripted};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Scopes told apart; what comes beyond them is counted together.
 const MAX_SCOPES: usize = 10_000;
 const OTHERS: &str = "(others)";
-/// The version of the stats and log documents.
-const SCHEMA_VERSION: u32 = 1;
 
 /// What to do with a request.
 #[derive(Debug)]
@@ -26,20 +27,6 @@ pub(super) enum Verdict {
     /// A rule's deed other than a refusal, with the rule's ordinal in the scenario.
     Play(usize),
     Answer,
-}
-
-/// A refusal to be put into words.
-#[derive(Clone, Debug)]
-pub(super) struct Refusing {
-    pub refuse: Refuse,
-    pub kind: Kind,
-    pub limit: u64,
-    pub requested: u64,
-    pub per_ms: i64,
-    /// When it would be answered again; `None`: no reset is known.
-    pub true_ms: Option<i64>,
-    /// Where it came from, for latency and skew of a rule.
-    pub rule: Option<usize>,
 }
 
 /// What a request holds until it ends.
@@ -364,61 +351,6 @@ impl Core {
         self.keys[*self.key_index.get(key)?].scopes.get(model).copied()
     }
 
-    pub(super) fn stats(&self, now_ms: i64) -> Stats {
-        let mut totals = Counts::default();
-        for scope in &self.scopes {
-            totals.add(&scope.counts);
-        }
-        let scopes = self.scopes.iter().map(|scope| ScopeStats {
-            key: self.keys[scope.key].label.to_string(),
-            model: scope.model.to_string(),
-            counts: scope.counts,
-        });
-        let limits = self.scenario.limits.iter().zip(&self.limits);
-        let rules = self.scenario.rules.iter().zip(&self.rules);
-        Stats {
-            schema_version: SCHEMA_VERSION,
-            scenario: self.scenario.name.clone(),
-            seed: self.scenario.seed,
-            started_ms: self.started_ms,
-            now_ms,
-            totals,
-            scopes: scopes.collect(),
-            limits: limits
-                .map(|(limit, state)| LimitStats { name: limit.name.clone(), refused: state.refused })
-                .collect(),
-            rules: rules
-                .map(|(rule, state)| RuleStats { name: rule.name.clone(), seen: state.seen, taken: state.taken })
-                .collect(),
-        }
-    }
-
-    pub(super) fn log(&self, since: u64, limit: usize) -> Log {
-        let (kept, lost) = self.log.after(since, limit);
-        let entries: Vec<_> = kept
-            .map(|(n, entry)| {
-                let scope = &self.scopes[entry.scope];
-                LogEntry {
-                    n,
-                    at_ms: entry.at_ms,
-                    key: self.keys[scope.key].label.to_string(),
-                    model: scope.model.to_string(),
-                    outcome: entry.outcome,
-                    status: entry.status,
-                    early: entry.judged.early,
-                    doomed: entry.judged.doomed,
-                    concurrent: entry.concurrent,
-                    by: entry.by.map(|by| match by {
-                        By::Rule(nth) => self.scenario.rules[nth].name.clone(),
-                        By::Limit(nth) => self.scenario.limits[nth].name.clone(),
-                    }),
-                }
-            })
-            .collect();
-        let next_since = entries.last().map_or_else(|| since.min(self.log.last()), |entry| entry.n);
-        Log { schema_version: SCHEMA_VERSION, entries, next_since, lost }
-    }
-
     /// How answers are given to a request that a rule took, or none.
     pub(super) fn manner(scenario: &Scenario, rule: Option<usize>) -> Manner {
         let mut manner = scenario.answer;
@@ -428,49 +360,6 @@ impl Core {
             manner.date_skew_ms = rule.date_skew_ms.unwrap_or(manner.date_skew_ms);
         }
         manner
-    }
-}
-
-impl Refusing {
-    /// What the refusal makes known, by its true and its named reset.
-    pub(super) fn shut(&self) -> Shut {
-        let named_ms = match &self.refuse.naming {
-            Some(conventions) if conventions.is_empty() => None,
-            _ => self.named_ms(),
-        };
-        Shut { named_ms, true_ms: self.true_ms }
-    }
-
-    pub(super) fn named_ms(&self) -> Option<i64> {
-        self.true_ms.map(|true_ms| true_ms.saturating_add(self.refuse.named_off_ms))
-    }
-}
-
-fn scripted(refuse: &Refuse, rule: usize, true_ms: Option<i64>) -> Refusing {
-    // A refusal names its limit, and a limit of 0 means another thing: an allowance that was never there.
-    let (limit, requested) = match refuse.kind {
-        Kind::RateLimitTokens => (30_000, 900),
-        Kind::RequestTooLarge => (30_000, 31_538),
-        _ => (60, 1),
-    };
-    let kind = refuse.kind;
-    Refusing { kind, refuse: refuse.clone(), limit, requested, per_ms: 60_000, true_ms, rule: Some(rule) }
-}
-
-fn metered(limit: &Limit, refused: Refused, requested: u64) -> Refusing {
-    let (kind, true_ms) = match refused {
-        Refused::Until(at_ms) => (limit.refuse.kind, Some(at_ms)),
-        Refused::Crowded => (limit.refuse.kind, None),
-        Refused::Never => (Kind::RequestTooLarge, None),
-    };
-    Refusing {
-        refuse: limit.refuse.clone(),
-        kind,
-        limit: limit.size,
-        requested,
-        per_ms: limit.per_ms,
-        true_ms,
-        rule: None,
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Outcome {
     Abandoned,
 }
 
-/// Figures of one scope, or of all together. `received` is the sum of the seven ends and `in_flight`.
+/// Figures of one scope, or of all together. `received` is the sum of `in_flight` and the six ends after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub received: u64,

@@ -3,7 +3,9 @@
 //! A scenario is a TOML file (`docs/SIMULATOR.md`); what is wrong with one is named by its line. Here are the checked
 //! shapes; [`raw`] reads the file. Nothing here knows of sockets or clocks.
 
+mod deeds;
 mod raw;
+mod values;
 
 use super::ask::Dialect;
 use super::naming::Naming;

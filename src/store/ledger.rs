@@ -1,11 +1,11 @@
 //! What a transaction knows of the scopes it touches: in-flight counts, controlled numbers, open holds, and what befalls
-//! them. Loaded at its start and written back at its end by each database; the arithmetic between is here, once.
+//! them. Loaded at its start and written back at its end by each database; what happens between is here, once, in terms of
+//! [`crate::admission`].
 //!
 //! Pure: no SQL, no clock. In go rows, instants and draws of the store's sequence; out come changed rows and events.
-//! A draw orders permits against holds exactly, where two instants of one millisecond could not.
 
-use super::flow::{self, FlowState};
 use super::{Fence, Grant, HoldId, JobId, Probe, RefusalRow, SendKey};
+use crate::admission::{Flow, Hold, HoldEvent, Standing};
 use crate::failure::LimitKind;
 use std::collections::BTreeMap;
 
@@ -15,38 +15,34 @@ pub(super) struct ScopeState {
     pub scope_id: i64,
     /// The whole account's scope; `None`: this is it.
     pub account_id: Option<i64>,
-    pub flow: FlowState,
+    pub flow: Flow,
     pub in_flight: i64,
     pub barren: u32,
     pub changed: bool,
 }
 
-/// The turn that has the probe right.
+/// The turn that has the probe right: a job under a fence, in the hand of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub worker_no: i64,
     pub job_id: JobId,
     pub fence: Fence,
-    pub since_ms: i64,
 }
 
-/// An open hold, or one that this transaction ends.
+/// An open hold, or one that this transaction ends, with where its end was read.
 #[derive(Clone, Debug)]
 pub(super) struct HoldState {
     pub id: HoldId,
     pub scope_id: i64,
+    pub hold: Hold<Holder>,
     pub cause: String,
     pub kind: Option<LimitKind>,
     pub opened_ms: i64,
-    /// Permits drawn before this lift nothing, and their refusals are concurrent.
-    pub dated_no: i64,
-    pub until_ms: Option<i64>,
     pub source: String,
     pub raw: Option<String>,
     pub refusal: Option<SendKey>,
     pub extended: u32,
-    pub barren: u32,
-    pub probe: Option<Holder>,
+    pub probe_since_ms: Option<i64>,
     /// When, and how: `answered` or `released`.
     pub ended: Option<(i64, &'static str)>,
     pub changed: bool,
@@ -54,7 +50,7 @@ pub(super) struct HoldState {
 
 /// Something that befell a hold.
 #[derive(Clone, Debug)]
-pub(super) struct HoldEvent {
+pub(super) struct Happened {
     pub hold_id: HoldId,
     pub at_ms: i64,
     pub event: &'static str,
@@ -64,6 +60,9 @@ pub(super) struct HoldEvent {
     pub by: Option<String>,
     pub reason: Option<String>,
 }
+
+/// A refusal of a send that was on the wire when the hold was dated, and that moved nothing: it is counted apart.
+const CONCURRENT: &str = "concurrent_refusal";
 
 /// A turn in a worker's hand, as far as admission is concerned.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +76,19 @@ pub(super) struct InHand {
     pub in_flight: bool,
 }
 
+impl InHand {
+    fn holder(&self) -> Holder {
+        Holder { worker_no: self.worker_no, job_id: self.job_id, fence: self.fence }
+    }
+}
+
 /// May a send start now?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
     Open,
     /// One, as the probe of a hold whose end has come.
     Probe,
-    /// A hold stands until then.
+    /// A hold stands until then; `None`: until somebody lifts it.
     Closed {
         until_ms: Option<i64>,
     },
@@ -98,127 +103,89 @@ pub(super) struct Ledger {
     pub holds: BTreeMap<i64, HoldState>,
     /// Holds that this transaction ended.
     pub ended: Vec<HoldState>,
-    pub events: Vec<HoldEvent>,
+    pub events: Vec<Happened>,
 }
 
 impl Ledger {
     /// The scope and its account's.
-    fn pair(&self, scope_id: i64) -> [Option<i64>; 2] {
-        [Some(scope_id), self.scopes.get(&scope_id).and_then(|scope| scope.account_id)]
+    fn pair(&self, scope_id: i64) -> impl Iterator<Item = i64> + use<> {
+        std::iter::once(scope_id).chain(self.scopes.get(&scope_id).and_then(|scope| scope.account_id))
+    }
+
+    fn room(&self, scope: &ScopeState, now_ms: i64) -> i64 {
+        match self.holds.get(&scope.scope_id) {
+            Some(held) => held.hold.room(&scope.flow, scope.in_flight, now_ms),
+            None => scope.flow.room(scope.in_flight).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// How many sends may start now in each scope, its account's room not yet considered.
+    pub fn rooms(&self, now_ms: i64) -> BTreeMap<i64, i64> {
+        self.scopes.iter().map(|(id, scope)| (*id, self.room(scope, now_ms))).collect()
     }
 
     pub fn gate(&self, scope_id: i64, now_ms: i64) -> Gate {
-        let mut room = i64::MAX;
-        let mut due = false;
-        let mut closed: Option<Option<i64>> = None;
-        let mut probed = false;
-        for id in self.pair(scope_id).into_iter().flatten() {
+        let mut gate = Gate::Open;
+        for id in self.pair(scope_id) {
             let Some(scope) = self.scopes.get(&id) else { return Gate::Full };
-            let limit = match self.holds.get(&id) {
-                None => scope.flow.limit,
-                Some(hold) => {
-                    match hold.until_ms {
-                        None => closed = Some(None),
-                        Some(until_ms) if until_ms > now_ms => {
-                            closed = match closed {
-                                Some(None) => Some(None),
-                                Some(Some(other_ms)) => Some(Some(until_ms.max(other_ms))),
-                                None => Some(Some(until_ms)),
-                            };
-                        }
-                        Some(_) => {
-                            probed |= hold.probe.is_some();
-                            due = true;
-                        }
-                    }
-                    // A probe does not wait for sends that were on the wire when the hold opened, but a limit that
-                    // the operator set is a limit.
-                    scope.flow.max
-                }
+            let one = match self.holds.get(&id).map(|held| held.hold.standing(now_ms)) {
+                Some(Standing::Closed { until_ms }) => Gate::Closed { until_ms },
+                _ if self.room(scope, now_ms) < 1 => Gate::Full,
+                Some(Standing::Due | Standing::Probed) => Gate::Probe,
+                None => Gate::Open,
             };
-            if let Some(limit) = limit {
-                room = room.min(limit.saturating_sub(scope.in_flight));
-            }
+            gate = stricter(gate, one);
         }
-        match closed {
-            Some(until_ms) => Gate::Closed { until_ms },
-            None if probed || room < 1 => Gate::Full,
-            None if due => Gate::Probe,
-            None => Gate::Open,
-        }
-    }
-
-    /// How many sends may start now in each scope, its account's room not yet considered: 0 behind a hold, 1 where a
-    /// probe is due.
-    pub fn rooms(&self, now_ms: i64) -> BTreeMap<i64, i64> {
-        let room = |scope: &ScopeState| match self.holds.get(&scope.scope_id) {
-            None => scope.flow.limit.map_or(i64::MAX, |limit| limit.saturating_sub(scope.in_flight)),
-            Some(hold) if hold.probe.is_some() || hold.until_ms.is_none_or(|until_ms| until_ms > now_ms) => 0,
-            Some(_) => scope.flow.max.map_or(1, |max| max.saturating_sub(scope.in_flight).min(1)),
-        };
-        self.scopes.iter().map(|(id, scope)| (*id, room(scope).max(0))).collect()
+        gate
     }
 
     /// Holds whose probe is due, by scope, with the instant since when.
     pub fn due(&self, now_ms: i64) -> Vec<(i64, i64)> {
         self.holds
             .values()
-            .filter(|hold| hold.probe.is_none())
-            .filter_map(|hold| Some((hold.scope_id, hold.until_ms.filter(|until_ms| *until_ms <= now_ms)?)))
+            .filter(|held| held.hold.standing(now_ms) == Standing::Due)
+            .filter_map(|held| Some((held.scope_id, held.hold.until_ms?)))
             .collect()
     }
 
-    /// Commits a permit for which [`Ledger::gate`] had room.
+    /// Commits a permit for which [`Ledger::gate`] was open, or a probe's.
     pub fn take(&mut self, turn: InHand, now_ms: i64) -> Grant {
         let mut grant = Grant { permit_ms: now_ms, probe: None, ramping: false, barren: 0 };
-        for id in self.pair(turn.scope_id).into_iter().flatten() {
+        for id in self.pair(turn.scope_id) {
             if let Some(scope) = self.scopes.get_mut(&id) {
                 scope.in_flight += 1;
                 scope.changed = true;
-                grant.ramping |= flow::may_grow(&scope.flow);
+                grant.ramping |= scope.flow.may_grow();
                 if id == turn.scope_id {
                     grant.barren = scope.barren;
                 }
             }
-            if let Some(hold) = self.holds.get_mut(&id) {
-                hold.probe = Some(Holder {
-                    worker_no: turn.worker_no,
-                    job_id: turn.job_id,
-                    fence: turn.fence,
-                    since_ms: now_ms,
-                });
-                hold.changed = true;
-                let resume_ms = hold.until_ms.unwrap_or(now_ms);
-                // Of two holds that end together, the later promise is the one this send tests.
-                if grant.probe.is_none_or(|other| resume_ms > other.resume_ms) {
-                    grant.probe = Some(Probe { hold_id: hold.id, tests: hold.refusal, resume_ms });
-                    grant.barren = hold.barren;
-                }
-                self.events.push(event(hold, now_ms, "probe", None));
+            if let Some(held) = self.holds.get_mut(&id)
+                && let Some(event) = held.hold.start_probe(turn.holder(), now_ms)
+            {
+                held.probe_since_ms = Some(now_ms);
+                held.changed = true;
+                later_promise(&mut grant, held);
+                self.events.push(happened(held, now_ms, event.as_str(), None));
             }
         }
         grant
     }
 
-    /// The permit of a turn that has the probe right already; `None`: it has none.
+    /// The permit of a turn that has the probe right already; `None`: it has none, or something has come over it.
     pub fn probing(&self, turn: InHand, now_ms: i64) -> Option<Grant> {
         if !turn.in_flight {
             return None;
         }
-        let mut grant: Option<Grant> = None;
-        for id in self.pair(turn.scope_id).into_iter().flatten() {
-            let Some(hold) = self.holds.get(&id) else { continue };
-            if hold.probe.is_none_or(|holder| holder.job_id != turn.job_id || holder.fence != turn.fence) {
-                // Another hold has come over it.
+        let mut grant = Grant { permit_ms: now_ms, probe: None, ramping: true, barren: 0 };
+        for id in self.pair(turn.scope_id) {
+            let Some(held) = self.holds.get(&id) else { continue };
+            if held.hold.probe != Some(turn.holder()) || held.hold.standing(now_ms) != Standing::Probed {
                 return None;
             }
-            let resume_ms = hold.until_ms.filter(|until_ms| *until_ms <= now_ms)?;
-            if grant.and_then(|grant| grant.probe).is_none_or(|other| resume_ms > other.resume_ms) {
-                let probe = Probe { hold_id: hold.id, tests: hold.refusal, resume_ms };
-                grant = Some(Grant { permit_ms: now_ms, probe: Some(probe), ramping: true, barren: hold.barren });
-            }
+            later_promise(&mut grant, held);
         }
-        grant
+        grant.probe.map(|_| grant)
     }
 
     /// The permit of a turn ends: its send is over, or never was.
@@ -226,7 +193,7 @@ impl Ledger {
         if !turn.in_flight {
             return;
         }
-        for id in self.pair(turn.scope_id).into_iter().flatten() {
+        for id in self.pair(turn.scope_id) {
             if let Some(scope) = self.scopes.get_mut(&id) {
                 scope.in_flight -= 1;
                 scope.changed = true;
@@ -235,94 +202,83 @@ impl Ledger {
     }
 
     /// The probe right goes back, untested; another probe is due at `next_ms`, which never shortens the hold.
-    pub fn drop_probe(&mut self, turn: InHand, next_ms: Option<i64>, now_ms: i64) {
-        for id in self.pair(turn.scope_id).into_iter().flatten() {
-            let Some(hold) = self.holds.get_mut(&id) else { continue };
-            if hold.probe.is_none_or(|holder| holder.job_id != turn.job_id || holder.fence != turn.fence) {
-                continue;
+    pub fn return_probe(&mut self, turn: InHand, next_ms: Option<i64>, now_ms: i64) {
+        for id in self.pair(turn.scope_id) {
+            let Some(held) = self.holds.get_mut(&id) else { continue };
+            if let Some(event) = held.hold.return_probe(turn.holder(), next_ms) {
+                held.probe_since_ms = None;
+                held.changed = true;
+                self.events.push(happened(held, now_ms, event.as_str(), None));
             }
-            hold.probe = None;
-            hold.changed = true;
-            if let (Some(until_ms), Some(next_ms)) = (hold.until_ms, next_ms) {
-                hold.until_ms = Some(until_ms.max(next_ms));
-            }
-            self.events.push(event(hold, now_ms, "probe_back", None));
         }
     }
 
-    /// The send was answered: what its permit came after is lifted, and the controlled numbers grow.
+    /// The send, still in flight, was answered: what its permit came after is lifted, and the controlled numbers grow.
     pub fn answered(&mut self, turn: InHand, now_ms: i64) {
-        for id in self.pair(turn.scope_id).into_iter().flatten() {
+        for id in self.pair(turn.scope_id) {
             let Some(scope) = self.scopes.get_mut(&id) else { continue };
-            if let Some(hold) = self.holds.get(&id) {
-                if turn.permit_no <= hold.dated_no {
+            if let Some(held) = self.holds.get(&id) {
+                if !held.hold.is_lifted_by(turn.permit_no) {
                     continue;
                 }
                 scope.barren = 0;
                 scope.changed = true;
-                self.end(id, now_ms, "answered", "reopened", None);
+                self.end(id, now_ms, "answered", HoldEvent::Reopened, None);
             }
             if let Some(scope) = self.scopes.get_mut(&id) {
-                scope.changed |= flow::answered(&mut scope.flow);
+                scope.changed |= scope.flow.answered(scope.in_flight);
             }
         }
-        // A probe that a hold has outlived by being dated again has nothing to say for it.
-        self.drop_probe(turn, None, now_ms);
+        // A probe whose hold was dated again meanwhile has nothing to say for it.
+        self.return_probe(turn, None, now_ms);
     }
 
-    /// The probe has been silent for long: another send may start; what the silent one brings still counts.
-    pub fn silent(&mut self, turn: InHand, now_ms: i64) {
-        self.drop_probe(turn, None, now_ms);
-    }
-
-    /// A refusal holds its scope. `draw` is a fresh number of the sequence.
+    /// A refusal holds its scope. `n` is the send's number, `draw` a fresh number of the sequence.
     pub fn refused(&mut self, turn: InHand, n: u32, refusal: &RefusalRow, scope_id: i64, draw: i64, now_ms: i64) {
         let key = SendKey { job_id: turn.job_id, fence: turn.fence, n };
         let Some(scope) = self.scopes.get_mut(&scope_id) else { return };
         scope.changed = true;
-        if let Some(hold) = self.holds.get_mut(&scope_id) {
-            hold.changed = true;
-            let later = hold.until_ms.is_some_and(|until_ms| refusal.until_ms > until_ms);
-            if later {
-                hold.until_ms = Some(refusal.until_ms);
-                hold.source.clone_from(&refusal.source);
-                hold.raw.clone_from(&refusal.raw);
-                hold.refusal = Some(key);
-                hold.cause.clone_from(&refusal.cause);
-                hold.kind = refusal.kind;
-                hold.extended = hold.extended.saturating_add(1);
+        if let Some(held) = self.holds.get_mut(&scope_id) {
+            held.changed = true;
+            let events = held.hold.refused(turn.holder(), turn.permit_no, Some(refusal.until_ms), draw);
+            if events.contains(&HoldEvent::Extended) {
+                held.dated_by(refusal, key);
+                held.extended = held.extended.saturating_add(1);
             }
-            if turn.permit_no <= hold.dated_no {
-                self.events.push(event(hold, now_ms, "concurrent", Some(key)));
-            } else {
-                hold.dated_no = draw;
-                hold.barren = hold.barren.saturating_add(1);
-                scope.barren = hold.barren;
-                self.events.push(event(hold, now_ms, "refused_again", Some(key)));
+            if held.hold.probe.is_none() {
+                held.probe_since_ms = None;
+            }
+            scope.barren = scope.barren.max(held.hold.barren);
+            for event in &events {
+                self.events.push(happened(held, now_ms, event.as_str(), Some(key)));
+            }
+            if !events.contains(&HoldEvent::RefusedAgain) {
+                self.events.push(happened(held, now_ms, CONCURRENT, Some(key)));
             }
         } else {
-            flow::cut(&mut scope.flow, scope.in_flight);
-            let hold = HoldState {
+            scope.flow.cut(scope.in_flight);
+            let (hold, event) = Hold::open(Some(refusal.until_ms), scope.barren, draw);
+            let mut held = HoldState {
                 id: HoldId::fresh(),
                 scope_id,
-                cause: refusal.cause.clone(),
-                kind: refusal.kind,
+                hold,
+                cause: String::new(),
+                kind: None,
                 opened_ms: now_ms,
-                dated_no: draw,
-                until_ms: Some(refusal.until_ms),
-                source: refusal.source.clone(),
-                raw: refusal.raw.clone(),
-                refusal: Some(key),
+                source: String::new(),
+                raw: None,
+                refusal: None,
                 extended: 0,
-                barren: scope.barren,
-                probe: None,
+                probe_since_ms: None,
                 ended: None,
                 changed: true,
             };
-            self.events.push(event(&hold, now_ms, "opened", Some(key)));
-            self.holds.insert(scope_id, hold);
+            held.dated_by(refusal, key);
+            self.events.push(happened(&held, now_ms, event.as_str(), Some(key)));
+            self.holds.insert(scope_id, held);
         }
-        self.drop_probe(turn, None, now_ms);
+        // Where it was the account that refused, the model's hold has not been tested.
+        self.return_probe(turn, None, now_ms);
     }
 
     /// Somebody lifts a hold.
@@ -331,7 +287,7 @@ impl Ledger {
             scope.barren = 0;
             scope.changed = true;
         }
-        self.end(scope_id, now_ms, "released", "released", Some((by, reason)));
+        self.end(scope_id, now_ms, "released", HoldEvent::Released, Some((by, reason)));
     }
 
     fn end(
@@ -339,30 +295,63 @@ impl Ledger {
         scope_id: i64,
         now_ms: i64,
         end: &'static str,
-        name: &'static str,
+        event: HoldEvent,
         who: Option<(String, Option<String>)>,
     ) {
-        let Some(mut hold) = self.holds.remove(&scope_id) else { return };
-        hold.ended = Some((now_ms, end));
-        hold.probe = None;
-        hold.changed = true;
-        let mut happened = event(&hold, now_ms, name, None);
+        let Some(mut held) = self.holds.remove(&scope_id) else { return };
+        held.ended = Some((now_ms, end));
+        held.hold.probe = None;
+        held.probe_since_ms = None;
+        held.changed = true;
+        let mut happened = happened(&held, now_ms, event.as_str(), None);
         if let Some((by, reason)) = who {
             happened.by = Some(by);
             happened.reason = reason;
         }
         self.events.push(happened);
-        self.ended.push(hold);
+        self.ended.push(held);
     }
 }
 
-fn event(hold: &HoldState, at_ms: i64, name: &'static str, key: Option<SendKey>) -> HoldEvent {
-    HoldEvent {
-        hold_id: hold.id,
+impl HoldState {
+    fn dated_by(&mut self, refusal: &RefusalRow, key: SendKey) {
+        self.cause.clone_from(&refusal.cause);
+        self.kind = refusal.kind;
+        self.source.clone_from(&refusal.source);
+        self.raw.clone_from(&refusal.raw);
+        self.refusal = Some(key);
+    }
+}
+
+/// A closed gate says more than a full one, and that more than a probe's; of two closed ones, the later end does.
+fn stricter(one: Gate, other: Gate) -> Gate {
+    match (one, other) {
+        (Gate::Closed { until_ms: a }, Gate::Closed { until_ms: b }) => {
+            Gate::Closed { until_ms: a.zip(b).map(|(a, b)| a.max(b)) }
+        }
+        (closed @ Gate::Closed { .. }, _) | (_, closed @ Gate::Closed { .. }) => closed,
+        (Gate::Full, _) | (_, Gate::Full) => Gate::Full,
+        (Gate::Probe, _) | (_, Gate::Probe) => Gate::Probe,
+        (Gate::Open, Gate::Open) => Gate::Open,
+    }
+}
+
+/// Of two holds that are probed together, the later promise is the one that the send tests.
+fn later_promise(grant: &mut Grant, held: &HoldState) {
+    let Some(resume_ms) = held.hold.until_ms else { return };
+    if grant.probe.is_none_or(|other| resume_ms > other.resume_ms) {
+        grant.probe = Some(Probe { hold_id: held.id, tests: held.refusal, resume_ms });
+        grant.barren = held.hold.barren;
+    }
+}
+
+fn happened(held: &HoldState, at_ms: i64, event: &'static str, key: Option<SendKey>) -> Happened {
+    Happened {
+        hold_id: held.id,
         at_ms,
-        event: name,
-        until_ms: hold.until_ms,
-        barren: hold.barren,
+        event,
+        until_ms: held.hold.until_ms,
+        barren: held.hold.barren,
         key,
         by: None,
         reason: None,

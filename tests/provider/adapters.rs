@@ -201,6 +201,57 @@ async fn an_end_is_a_finish_only_where_the_wire_says_so() {
 }
 
 #[tokio::test]
+async fn no_cut_loses_or_doubles_text_through_any_protocol() {
+    // One adapter for each way to read a stream.
+    let kinds = [
+        AdapterKind::Anthropic,
+        AdapterKind::Gemini,
+        AdapterKind::GeminiIx,
+        AdapterKind::OpenAIResp,
+        AdapterKind::Ollama,
+        AdapterKind::Cohere,
+        AdapterKind::BedrockApi,
+    ];
+    for kind in kinds {
+        let Protocol { framing, text, finish, word } = protocol(kind);
+        let texts = ["10 €", "日本", " 🦀"].map(|piece| {
+            text.iter().map(|frame| serde_json::from_str(&frame.to_string().replace("Hel", piece)).unwrap()).collect()
+        });
+        let frames: Vec<Value> = texts.into_iter().flat_map(|frames: Vec<Value>| frames).chain(finish).collect();
+        let whole: Vec<u8> = frames.iter().flat_map(|frame| framed(framing, frame)).collect();
+        let cuts: Vec<usize> = (0..whole.len()).step_by(5).chain([whole.len()]).collect();
+        let answers = cuts.iter().map(|cut| stream(framing, &[], &whole[..*cut])).collect();
+        let (provider, _server) = meet(kind, answers).await;
+        let mut endings = (0, 0);
+        for cut in cuts {
+            let told = send(&provider, &call(Mode::Streamed)).await;
+            let heard = told.heard.text.as_str();
+            assert!(["", "10 €", "10 €日本", "10 €日本 🦀"].contains(&heard), "{kind} at {cut}: {heard}");
+            match told.heard.finish_reason.as_deref() {
+                None => endings.0 += 1,
+                Some(finish) => {
+                    assert_eq!((finish, heard), (word, "10 €日本 🦀"), "{kind} at {cut}");
+                    endings.1 += 1;
+                }
+            }
+            let expected = if told.heard.finish_reason.is_some() { "complete" } else { "incomplete" };
+            assert_eq!(told.ending(), expected, "{kind} at {cut}: {told:?}");
+        }
+        assert!(endings.0 > 10 && endings.1 > 0, "{kind}: {endings:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_frame_of_geminis_with_nothing_but_a_token_count_breaks_nothing() {
+    let Protocol { framing, text, finish, .. } = protocol(AdapterKind::Gemini);
+    let count = json!({"usageMetadata":{"promptTokenCount":3},"modelVersion":"gemini-served"});
+    let frames: Vec<&Value> = [&count].into_iter().chain(&text).chain([&count]).chain(&finish).collect();
+    let (provider, _server) = meet(AdapterKind::Gemini, vec![stream(framing, &frames, b"")]).await;
+    let told = send(&provider, &call(Mode::Streamed)).await;
+    assert_eq!((told.ending().as_str(), told.heard.text.as_str()), ("complete", "Hel"));
+}
+
+#[tokio::test]
 async fn an_unreadable_stream_is_asked_for_again_through_every_adapter_with_events() {
     for kind in AdapterKind::all() {
         if protocol(*kind).framing != Framing::Sse {

@@ -170,7 +170,7 @@ async fn whatever_breaks_a_stream_leaves_the_text_heard_so_far() {
             "an array around the error",
             vec![frame(r#"data: [{"error":{"code":503}}]"#), Act::Stall],
             PATIENT,
-            "response",
+            "response 503",
         ),
         ("a cap", vec![frame(&finish("length")), last()], PATIENT, "finish length"),
         ("a filter", vec![frame(&finish("content_filter")), last()], PATIENT, "finish content_filter"),
@@ -379,8 +379,9 @@ async fn an_answer_without_a_finish_is_incomplete_and_an_unknown_finish_needs_co
 
 #[tokio::test]
 async fn a_call_that_is_dropped_leaves_what_was_heard() {
-    let gate = Arc::new(Notify::new());
-    let server = Server::start(vec![after_text(&gate, vec![Act::Stall])]).await;
+    let (gate, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    gate.notify_one();
+    let server = Server::start(vec![after_text(&gate, vec![Act::Gone(Arc::clone(&gone))])]).await;
     let provider = provider("openai", server.url("/v1/"), PATIENT);
     let (call, clock) = (call(Mode::Streamed), reprieve::clock::Clock::system());
     let mut heard = reprieve::provider::Heard::default();
@@ -394,6 +395,8 @@ async fn a_call_that_is_dropped_leaves_what_was_heard() {
         outcome = provider.send(&call, &clock, &mut heard, &mut tell) => panic!("{outcome:?}"),
         () = spoke.notified() => {}
     }
+    // The provider is not left generating for nobody.
+    gone.notified().await;
     assert_eq!((heard.text.as_str(), heard.sends), ("Hel", 1));
     assert!(heard.first_byte_ms.is_some());
 }

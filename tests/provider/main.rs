@@ -7,4 +7,5 @@ mod continuity;
 mod faults;
 mod names;
 mod rig;
+mod table;
 mod wire;

@@ -16,6 +16,8 @@ pub enum Act {
     Gate(Arc<Notify>),
     /// Says nothing more until the client goes away.
     Stall,
+    /// The same, and then tells the test that it has gone.
+    Gone(Arc<Notify>),
     /// Breaks the connection with a reset.
     Reset,
 }
@@ -89,9 +91,10 @@ async fn play(mut stream: TcpStream, script: Vec<Act>, requests: Arc<Mutex<Vec<R
                 }
             }
             Act::Gate(gate) => gate.notified().await,
-            Act::Stall => {
-                let mut rest = [0; 64];
-                while matches!(stream.read(&mut rest).await, Ok(n) if n > 0) {}
+            Act::Stall => return until_gone(&mut stream).await,
+            Act::Gone(gone) => {
+                until_gone(&mut stream).await;
+                gone.notify_one();
                 return;
             }
             Act::Reset => {
@@ -102,6 +105,10 @@ async fn play(mut stream: TcpStream, script: Vec<Act>, requests: Arc<Mutex<Vec<R
     }
     let _ = stream.shutdown().await;
     // What the client still sends must not turn the close into a reset.
+    until_gone(&mut stream).await;
+}
+
+async fn until_gone(stream: &mut TcpStream) {
     let mut rest = [0; 64];
     while matches!(stream.read(&mut rest).await, Ok(n) if n > 0) {}
 }

@@ -14,42 +14,42 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// A simulator of a scenario given as text, without the line of its name.
-pub async fn sim(text: &str) -> Sim {
+pub(crate) async fn sim(text: &str) -> Sim {
     sim_at(text, Clock::system()).await
 }
 
-pub async fn sim_at(text: &str, clock: Clock) -> Sim {
+pub(crate) async fn sim_at(text: &str, clock: Clock) -> Sim {
     let scenario = Scenario::parse(&format!("name = \"test\"\n{text}"), "test.toml").unwrap();
     Sim::start(scenario, SimOptions { clock, ..SimOptions::default() }).await.unwrap()
 }
 
 /// One question to a model, in OpenAI's dialect.
-pub fn question(model: &str, stream: bool) -> Value {
+pub(crate) fn question(model: &str, stream: bool) -> Value {
     json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "What is at the quay?"}]})
 }
 
 /// One client for all: making one is slow. It keeps no connections, because each test has a runtime of its own.
-pub fn client() -> &'static reqwest::Client {
+pub(crate) fn client() -> &'static reqwest::Client {
     static CLIENT: LazyLock<reqwest::Client> =
         LazyLock::new(|| reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap());
     &CLIENT
 }
 
-pub async fn post(sim: &Sim, path: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::Response> {
+pub(crate) async fn post(sim: &Sim, path: &str, key: &str, body: &Value) -> reqwest::Result<reqwest::Response> {
     client().post(format!("{}{path}", sim.url())).bearer_auth(key).json(body).send().await
 }
 
-pub async fn ask(sim: &Sim, model: &str) -> reqwest::Response {
+pub(crate) async fn ask(sim: &Sim, model: &str) -> reqwest::Response {
     post(sim, "/v1/chat/completions", "sim-test", &question(model, false)).await.unwrap()
 }
 
-pub fn header(response: &reqwest::Response, name: &str) -> Option<String> {
+pub(crate) fn header(response: &reqwest::Response, name: &str) -> Option<String> {
     response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
 }
 
 /// The figures of everything, once nothing is in flight. Ends are counted before the client sees them, except where it
 /// is the client that leaves: so this looks again until the connection's end was noticed.
-pub async fn settled(sim: &Sim) -> Counts {
+pub(crate) async fn settled(sim: &Sim) -> Counts {
     loop {
         let totals = sim.stats().totals;
         if totals.in_flight == 0 {
@@ -63,7 +63,7 @@ pub async fn settled(sim: &Sim) -> Counts {
 }
 
 /// Awaits something while a manual clock goes on by 10 ms whenever `ready` says so and everything else stands still.
-pub async fn advancing<T>(clock: &Clock, ready: impl Fn() -> bool, future: impl Future<Output = T>) -> T {
+pub(crate) async fn advancing<T>(clock: &Clock, ready: impl Fn() -> bool, future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {
         tokio::select! {
@@ -79,7 +79,7 @@ pub async fn advancing<T>(clock: &Clock, ready: impl Fn() -> bool, future: impl 
 }
 
 /// Sends a request over a plain socket and reads to its end: every byte, and the error it ended with, if any.
-pub async fn raw(sim: &Sim, body: &Value) -> (String, Option<std::io::ErrorKind>) {
+pub(crate) async fn raw(sim: &Sim, body: &Value) -> (String, Option<std::io::ErrorKind>) {
     let mut stream = TcpStream::connect(sim.addr()).await.unwrap();
     let body = body.to_string();
     let head = format!(

@@ -245,6 +245,16 @@ async fn a_refusal_tells_the_providers_own_time() {
 }
 
 #[tokio::test]
+async fn a_scripted_refusal_names_a_limit_that_could_be() {
+    let (sim, _clock) = started("[[rules]]\nname = \"r\"\nrefuse = { kind = \"rate_limit_requests\" }").await;
+    let refused = post(&sim, "/v1beta/models/m:generateContent", "k", &json!({"contents": []})).await.unwrap();
+    let body: Value = refused.json().await.unwrap();
+    // A quota of 0 would mean that there is no allowance at all.
+    assert_eq!(body["error"]["details"][0]["violations"][0]["quotaValue"], "60");
+    sim.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_failing_servers_retry_after_closes_no_scope() {
     let (sim, _clock) = started(
         "grace = \"0s\"\n[[rules]]\nname = \"r\"\nfirst = 1\n\

@@ -1,17 +1,14 @@
 //! The scenario file as written, and its way to the checked shapes.
 
+use super::deeds::{RawAfter, RawAnswer, RawAt, RawErrorFrame, RawRespond, RawStall, RawTruncate};
+use super::values::{Glob, Share, Shift, Span, Status};
 use super::{
-    Anchor, At, Count, Deed, Dialect, Framing, Kind, Limit, Manner, Naming, Pattern, Pick, Reach, Refuse, Rule,
-    Scenario, ScenarioError, Shape, Since, Who,
+    Anchor, Count, Deed, Dialect, Kind, Limit, Manner, Naming, Pick, Reach, Refuse, Rule, Scenario, ScenarioError,
+    Shape, Since, Who,
 };
-use crate::duration;
-use serde::{Deserialize, Deserializer, de};
-use std::collections::BTreeMap;
+use serde::Deserialize;
 use std::num::{NonZeroU64, NonZeroUsize};
 use toml::Spanned;
-
-/// Past a year, a duration is a slip of the pen.
-const MAX_DURATION_MS: i64 = 366 * 86_400_000;
 
 /// What an answer is like where a scenario says nothing.
 const DEFAULT_CHARS: usize = 240;
@@ -294,220 +291,9 @@ impl RawRefuse {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawRespond {
-    status: Status,
-    #[serde(default)]
-    headers: BTreeMap<String, OneOrMany>,
-    #[serde(default)]
-    body: String,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl RawRespond {
-    fn deed(self) -> Result<Deed, String> {
-        let mut headers = Vec::new();
-        for (name, values) in self.headers {
-            let values = match values {
-                OneOrMany::One(value) => vec![value],
-                OneOrMany::Many(values) => values,
-            };
-            let parsed: http::HeaderName =
-                name.parse().map_err(|_| format!("`{name}` is no header that HTTP can carry"))?;
-            for value in values {
-                headers.push((parsed.clone(), header_value(&value)?));
-            }
-        }
-        Ok(Deed::Respond { status: self.status.0, headers, body: self.body.into() })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawAt {
-    after_bytes: Option<u64>,
-    after_chunks: Option<u64>,
-}
-
-impl RawAt {
-    fn at(self) -> Result<At, String> {
-        match (self.after_bytes, self.after_chunks) {
-            (None, None) => Ok(At::Head),
-            (Some(bytes), None) => Ok(At::Bytes(bytes)),
-            (None, Some(chunks)) => Ok(At::Chunks(chunks)),
-            (Some(_), Some(_)) => Err("it is after bytes or after chunks, not both".into()),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStall {
-    after_bytes: Option<u64>,
-    after_chunks: Option<u64>,
-    #[serde(rename = "for")]
-    lasts: Option<Span>,
-}
-
-impl RawStall {
-    fn deed(self) -> Result<Deed, String> {
-        let at = RawAt { after_bytes: self.after_bytes, after_chunks: self.after_chunks }.at()?;
-        Ok(Deed::Stall { at, for_ms: self.lasts.map(|span| span.0) })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawTruncate {
-    after_bytes: Option<u64>,
-    after_chunks: Option<u64>,
-    #[serde(default)]
-    framing: Framing,
-}
-
-impl RawTruncate {
-    fn deed(self) -> Result<Deed, String> {
-        match (RawAt { after_bytes: self.after_bytes, after_chunks: self.after_chunks }).at()? {
-            At::Head => Err("`truncate` needs `after_bytes` or `after_chunks`".into()),
-            at => Ok(Deed::Truncate { at, how: self.framing }),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawAfter {
-    after_chunks: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawErrorFrame {
-    #[serde(default)]
-    after_chunks: u64,
-    kind: Option<Kind>,
-    body: Option<String>,
-}
-
-impl RawErrorFrame {
-    fn deed(self) -> Result<Deed, String> {
-        if self.kind.is_some() == self.body.is_some() {
-            return Err("`error_frame` takes a `kind` or a `body`".into());
-        }
-        let kind = self.kind.unwrap_or(Kind::Overloaded);
-        Ok(Deed::ErrorFrame { after_chunks: self.after_chunks, kind, body: self.body })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawAnswer {
-    chars: Option<NonZeroUsize>,
-    max_tokens: Option<NonZeroU64>,
-    finish: Option<String>,
-    content_type: Option<String>,
-}
-
-impl RawAnswer {
-    fn deed(self) -> Result<Deed, String> {
-        let content_type = self.content_type.as_deref().map(header_value).transpose()?;
-        let (chars, max_tokens) = (self.chars.map(NonZeroUsize::get), self.max_tokens.map(NonZeroU64::get));
-        Ok(Deed::Answer { chars, max_tokens, finish: self.finish, content_type })
-    }
-}
-
-fn header_value(text: &str) -> Result<http::HeaderValue, String> {
-    // Header values outside ASCII are on real wires, too.
-    http::HeaderValue::from_bytes(text.as_bytes())
-        .map_err(|_| format!("`{text}` is no header value that HTTP can carry"))
-}
-
 fn who(models: Vec<Glob>, keys: Vec<Glob>) -> Who {
     let patterns = |globs: Vec<Glob>| globs.into_iter().map(|glob| glob.0).collect();
     Who { models: patterns(models), keys: patterns(keys) }
-}
-
-struct Glob(Pattern);
-
-impl<'de> Deserialize<'de> for Glob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text.matches('*').count() > 1 {
-            return Err(de::Error::custom(format!("`{text}` has more than one `*`")));
-        }
-        Ok(Self(Pattern::new(&text)))
-    }
-}
-
-/// A status that can stand in an answer's head.
-#[derive(Clone, Copy)]
-struct Status(u16);
-
-impl<'de> Deserialize<'de> for Status {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let status = u16::deserialize(deserializer)?;
-        if (200..=599).contains(&status) {
-            Ok(Self(status))
-        } else {
-            Err(de::Error::custom(format!("{status} is no status in 200..=599")))
-        }
-    }
-}
-
-/// A probability.
-#[derive(Clone, Copy)]
-struct Share(f64);
-
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let share = f64::deserialize(deserializer)?;
-        if (0.0..=1.0).contains(&share) {
-            Ok(Self(share))
-        } else {
-            Err(de::Error::custom(format!("{share} is no probability in 0..=1")))
-        }
-    }
-}
-
-/// A duration in milliseconds: digits with `ms`, `s`, `m`, `h` or `d`, concatenable.
-#[derive(Clone, Copy)]
-struct Span(i64);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        span_ms(&text).map(Self)
-    }
-}
-
-/// A duration that may be negative.
-#[derive(Clone, Copy)]
-struct Shift(i64);
-
-impl<'de> Deserialize<'de> for Shift {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let (sign, rest) = match text.strip_prefix('-') {
-            Some(rest) => (-1, rest),
-            None => (1, text.strip_prefix('+').unwrap_or(&text)),
-        };
-        span_ms(rest).map(|ms| Self(sign * ms))
-    }
-}
-
-fn span_ms<E: de::Error>(text: &str) -> Result<i64, E> {
-    let ms = duration::parse_ms(text).map_err(|malformed| E::custom(format!("`{text}` {malformed}")))?;
-    if ms > MAX_DURATION_MS {
-        return Err(E::custom(format!("`{text}` is more than a year")));
-    }
-    Ok(ms)
 }
 
 #[cfg(test)]

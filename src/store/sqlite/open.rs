@@ -70,8 +70,12 @@ pub(super) fn connect_options(url: &str, options: &OpenOptions) -> Result<Sqlite
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .statement_cache_capacity(256)
+        // A whole claim fits: the connection does not stop for the reader in the middle of a statement.
+        .row_buffer_size(2_048)
         .pragma("temp_store", "memory")
         .pragma("cache_size", "-16384")
+        // After a long reader the log shrinks again.
+        .pragma("journal_size_limit", "67108864")
         .thread_name(|n| format!("sqlite-{n}"));
     if let Some(max_bytes) = options.max_bytes {
         connect = connect.pragma("max_page_count", (max_bytes / PAGE_BYTES).max(1).to_string());
@@ -106,7 +110,12 @@ async fn prepare(conn: &mut Conn, options: &OpenOptions) -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    migrate::run(conn).await
+    migrate::run(conn).await?;
+    // SQLite opens a file that it may not write without a word, until something is written.
+    conn.script("BEGIN IMMEDIATE").await?;
+    let written = conn.script("PRAGMA user_version = 0").await;
+    conn.script("ROLLBACK").await?;
+    written
 }
 
 fn at_open(url: &str, error: &sqlx::Error, waits: Waits) -> Error {

@@ -135,6 +135,8 @@ pub async fn an_unconfigured_scope_starts_at_four_and_grows_by_answers<H: Harnes
     assert!(turns.iter().all(|turn| turn.grant.ramping));
     let done = turns.iter().map(|turn| success(w, turn, T0 + 1)).collect();
     h.store().complete(done).await.unwrap();
+    // A process that starts meanwhile states the same, and takes nothing away.
+    h.store().configure_scopes(vec![ScopeConfig { scope: scope("m"), max_in_flight: None }]).await.unwrap();
     assert_eq!(claim(h, w, 64, T0 + 1).await.len(), 5);
 }
 

@@ -3,6 +3,10 @@
 mod build;
 pub mod claim;
 pub mod complete;
+pub mod holds;
+pub mod lists;
+pub mod sequences;
+pub mod steer;
 pub mod submit;
 pub mod workers;
 

@@ -38,7 +38,7 @@ const CONTRADICTIONS: &[&str] = &[
                            WHERE t.in_flight = 1 AND (x.scope_id = s.scope_id OR x.account_id = s.scope_id))",
     "SELECT 'counter ' || c.name || ' says ' || c.value FROM counters AS c
      WHERE c.name IN ('succeeded', 'failed', 'cancelled')
-       AND c.value <> (SELECT count(*) FROM jobs AS j WHERE j.state = c.name)",
+       AND c.value < (SELECT count(*) FROM jobs AS j WHERE j.state = c.name)",
     "SELECT 'a live job without a turn' FROM jobs AS j
      WHERE j.state IS NULL AND NOT EXISTS (SELECT 1 FROM turns AS t WHERE t.job_id = j.job_id)",
     "SELECT 'a turn of an ended job' FROM turns AS t JOIN jobs AS j USING (job_id) WHERE j.state IS NOT NULL",

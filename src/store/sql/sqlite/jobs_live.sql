@@ -13,7 +13,7 @@ WHERE t.job_id < ?1
   AND (CASE t.state WHEN 2 THEN 'running' ELSE 'queued' END IN (SELECT value FROM json_each(?9))
        OR (t.state < 2 AND 'waiting' IN (SELECT value FROM json_each(?9)))
        OR (t.state < 2 AND 'deferred' IN (SELECT value FROM json_each(?9))
-           AND EXISTS (SELECT 1 FROM holds AS h
+           AND EXISTS (SELECT 1 FROM holds AS h INDEXED BY holds_open
                        WHERE h.ended_ms IS NULL AND h.scope_id IN (s.scope_id, s.account_id))))
   AND (?10 = '[]' OR NOT EXISTS (
         SELECT 1 FROM json_each(?10) AS f

@@ -4,7 +4,16 @@
 SELECT e.job_id, e.fence, e.n, l.queue, l.tenant, s.provider, s.account, s.model,
        e.received_ms, e.reset_at_ms, e.resume_at_ms, e.skew_ms, e.source_kind, e.source_name, e.raw, e.limit_kind,
        e.cause, e.rule, e.rules_version, e.candidates,
-       a.started_ms, a.tests_resume_ms, a.outcome,
+       (SELECT json_array(a.started_ms, a.tests_resume_ms, a.outcome)
+        FROM (SELECT started_ms, tests_resume_ms, outcome FROM sends INDEXED BY sends_tests
+              WHERE tests_job = e.job_id AND tests_fence = e.fence AND tests_n = e.n
+                AND outcome IN ('answered', 'refused', 'cut')
+              UNION ALL
+              SELECT send_started_ms, send_tests_resume_ms, send_outcome
+              FROM turn_records INDEXED BY turn_records_tests
+              WHERE send_tests_job = e.job_id AND send_tests_fence = e.fence AND send_tests_n = e.n
+                AND send_outcome IN ('answered', 'refused', 'cut')) AS a
+        ORDER BY a.started_ms LIMIT 1) AS test,
        EXISTS (SELECT 1 FROM holds AS h
                WHERE h.refusal_job = e.job_id AND h.refusal_fence = e.fence AND h.refusal_n = e.n
                  AND h."end" = 'released')
@@ -12,11 +21,6 @@ FROM reset_evidence AS e INDEXED BY reset_evidence_received
 CROSS JOIN jobs AS j ON j.job_id = e.job_id
 CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
-LEFT JOIN all_sends AS a
-    ON a.tests_job = e.job_id AND a.tests_fence = e.fence AND a.tests_n = e.n
-   AND a.started_ms = (SELECT min(b.started_ms) FROM all_sends AS b
-                       WHERE b.tests_job = e.job_id AND b.tests_fence = e.fence AND b.tests_n = e.n
-                         AND b.outcome IN ('answered', 'refused', 'cut'))
 WHERE (e.received_ms, e.fence, e.n) < (?1, ?2, ?3)
   AND (?4 IS NULL OR l.queue = ?4) AND (?5 IS NULL OR l.tenant = ?5)
   AND (?6 IS NULL OR s.provider = ?6) AND (?7 IS NULL OR s.account = ?7) AND (?8 IS NULL OR s.model = ?8)
@@ -24,6 +28,5 @@ WHERE (e.received_ms, e.fence, e.n) < (?1, ?2, ?3)
   AND (?11 = '[]' OR e.cause IN (SELECT value FROM json_each(?11)))
   AND (?12 IS NULL OR EXISTS (SELECT 1 FROM json_each(e.candidates) AS c WHERE c.value ->> 'name' = ?12))
   AND (?13 IS NULL OR EXISTS (SELECT 1 FROM json_each(e.candidates) AS c WHERE c.value ->> 'verdict' = ?13))
-GROUP BY e.received_ms, e.fence, e.n
 ORDER BY e.received_ms DESC, e.fence DESC, e.n DESC
 LIMIT ?14

@@ -6,7 +6,7 @@ use crate::store::sqlite::conn::Conn;
 use crate::store::sqlite::cursor::{self, List};
 use crate::store::sqlite::text;
 use crate::store::sqlite::tx::{at, fence_at, int, int_opt, job_at, json, sql};
-use crate::store::{By, CountRow, FailureRow, LaneKey, Page, Query, ResetRow, Result, ScopeKey, SendKey};
+use crate::store::{By, CountRow, Error, FailureRow, LaneKey, Page, Query, ResetRow, Result, ScopeKey, SendKey};
 use sqlx::sqlite::SqliteRow;
 
 /// Before which place a page begins; without a cursor, before nothing.
@@ -140,12 +140,17 @@ pub(in crate::store::sqlite) async fn resets(conn: &mut Conn, query: &Query) -> 
 fn reset_of(row: &SqliteRow) -> Result<ResetRow> {
     let n: u32 = int(row, 2)?;
     let evidence = evidence_columns(row, n, 8)?;
-    let tested_ms: Option<i64> = at(row, 20)?;
-    let promised_ms = at::<Option<i64>>(row, 21)?.or(evidence.resume_at_ms);
-    let word = match at::<Option<&str>>(row, 22)? {
-        Some("refused") => "refused_again",
+    let test: Option<&str> = at(row, 20)?;
+    let test: Option<(i64, Option<i64>, String)> = test
+        .map(serde_json::from_str)
+        .transpose()
+        .map_err(|e| Error::Undecodable { what: "the first send after a reset", why: e.to_string() })?;
+    let tested_ms = test.as_ref().map(|(started_ms, _, _)| *started_ms);
+    let promised_ms = test.as_ref().and_then(|(_, promised_ms, _)| *promised_ms).or(evidence.resume_at_ms);
+    let word = match test {
+        Some((_, _, outcome)) if outcome == "refused" => "refused_again",
         Some(_) => "kept",
-        None if at::<i64>(row, 23)? == 1 => "released",
+        None if at::<i64>(row, 21)? == 1 => "released",
         None => "not_tested",
     };
     Ok(ResetRow {

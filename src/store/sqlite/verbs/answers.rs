@@ -25,7 +25,7 @@ pub(super) async fn permit(tx: &mut Tx<'_>, request: &PermitRequest) -> Result<P
     }
     ledger.give_back(turn);
     // A probe right that has outlived its moment (the hold was extended, or the account closed over it) goes back.
-    ledger.drop_probe(turn, None, now_ms);
+    ledger.return_probe(turn, None, now_ms);
     let gate = ledger.gate(running.scope_id, now_ms);
     let first = match gate {
         Gate::Probe => first_in_hand(tx, &ledger, now_ms).await?.into_values().all(|first| first == (job_id, fence)),
@@ -68,7 +68,8 @@ pub(super) async fn answered(tx: &mut Tx<'_>, answers: &[Answer]) -> Result<()> 
     for answer in answers {
         let Some(running) = found.get(&(answer.job_id, answer.fence)) else { continue };
         if answer.silent {
-            ledger.silent(running.in_hand(), answer.now_ms);
+            // Another send may start; what the silent one brings still counts.
+            ledger.return_probe(running.in_hand(), None, answer.now_ms);
         } else {
             ledger.answered(running.in_hand(), answer.now_ms);
         }
@@ -86,7 +87,7 @@ pub(super) async fn give_back(tx: &mut Tx<'_>, turns: &[(JobId, Fence)], now_ms:
     for turn in turns {
         let Some(running) = found.remove(turn) else { continue };
         ledger.give_back(running.in_hand());
-        ledger.drop_probe(running.in_hand(), None, now_ms);
+        ledger.return_probe(running.in_hand(), None, now_ms);
         if running.cancel_ms.is_some() {
             ends.push(cancelled(&running, now_ms)?);
         } else {
@@ -134,7 +135,7 @@ pub(super) async fn set_back(tx: &mut Tx<'_>, setback: &Setback) -> Result<Appli
         ledger.refused(turn, setback.send.n, refusal, scope_id, draw, now_ms);
     }
     // What is left of a probe right: the send failed without being refused, and another probe waits a while.
-    ledger.drop_probe(turn, Some(setback.wait_until_ms), now_ms);
+    ledger.return_probe(turn, Some(setback.wait_until_ms), now_ms);
     ledger::store(tx, &ledger).await?;
     park(tx, job_id, fence, now_ms, setback.wait_until_ms).await?;
     tx.moved = true;

@@ -2,7 +2,7 @@
 
 use super::ledger;
 use super::workers;
-use crate::store::grants::{Line, Share, grants};
+use crate::admission::{Lane, grants};
 use crate::store::ledger::{InHand, Ledger};
 use crate::store::sqlite::tx::{Tx, at, fence_at, hex, int, job_at, json, sql};
 use crate::store::{ClaimRequest, ClaimedTurn, Fence, Grant, JobId, LaneKey, Result, ScopeKey};
@@ -87,7 +87,7 @@ async fn lines(
     active: BTreeSet<i64>,
     queues: String,
     slots: u32,
-) -> Result<Vec<Line>> {
+) -> Result<Vec<Lane>> {
     let open = |id: i64| rooms.get(&id).is_some_and(|room| *room > 0);
     let account = |id: i64| ledger.scopes.get(&id).and_then(|scope| scope.account_id);
     let scopes: Vec<i64> = active.into_iter().filter(|id| open(*id) && account(*id).is_none_or(open)).collect();
@@ -98,7 +98,7 @@ async fn lines(
     let mut lines = Vec::new();
     for row in tx.conn.all(query).await? {
         let scope_id = at(&row, 0)?;
-        lines.push(Line {
+        lines.push(Lane {
             scope_id,
             account_id: account(scope_id),
             lane_id: at(&row, 1)?,
@@ -119,12 +119,12 @@ struct Taken {
 
 /// Reads the first turns of each lane. SQLite takes no limit from a row, so lanes with equal grants go together: with
 /// fair shares there are few different ones.
-async fn take(tx: &mut Tx<'_>, wanted: &BTreeMap<i64, Share>, now_ms: i64) -> Result<Vec<Taken>> {
+async fn take(tx: &mut Tx<'_>, wanted: &[(i64, u32)], now_ms: i64) -> Result<Vec<Taken>> {
     let mut by_size: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
-    for (lane_id, share) in wanted {
-        by_size.entry(share.turns).or_default().push(*lane_id);
+    for (lane_id, n) in wanted {
+        by_size.entry(*n).or_default().push(*lane_id);
     }
-    let lanes: Vec<i64> = wanted.keys().copied().collect();
+    let lanes: Vec<i64> = wanted.iter().map(|(lane_id, _)| *lane_id).collect();
     let mut keys: HashMap<i64, (LaneKey, i64)> = HashMap::with_capacity(lanes.len());
     for row in tx.conn.all(sqlx::query(sql!("claim_keys")).bind(json(&lanes)?)).await? {
         let scope = ScopeKey { provider: at(&row, 3)?, account: at(&row, 4)?, model: at(&row, 5)? };
@@ -166,7 +166,7 @@ async fn take(tx: &mut Tx<'_>, wanted: &BTreeMap<i64, Share>, now_ms: i64) -> Re
 async fn mark(
     tx: &mut Tx<'_>,
     turns: &mut [Taken],
-    wanted: &BTreeMap<i64, Share>,
+    wanted: &[(i64, u32)],
     worker_no: i64,
     ledger: &mut Ledger,
     now_ms: i64,
@@ -191,8 +191,14 @@ async fn mark(
     }
     let ids: Vec<String> = turns.iter().map(|taken| hex(taken.turn.job_id.0)).collect();
     tx.conn.run(sqlx::query(sql!("claim_mark")).bind(json(&ids)?).bind(worker_no).bind(first).bind(now_ms)).await?;
-    let served = |id: i64| first + wanted.get(&id).map_or(0, |share| share.last);
-    let lanes: Vec<(i64, i64, i64)> = by_lane.into_iter().map(|(id, n)| (id, n, served(id))).collect();
+    // Shares were dealt in turn: whose last turn came late in the dealing is served late the next time.
+    let mut dealt: Vec<(u32, usize, i64)> =
+        wanted.iter().enumerate().map(|(place, (lane_id, n))| (*n, place, *lane_id)).collect();
+    dealt.sort_unstable();
+    let lanes: Vec<(i64, i64, i64)> = (first..)
+        .zip(dealt)
+        .filter_map(|(served, (_, _, lane_id))| Some((lane_id, by_lane.remove(&lane_id)?, served)))
+        .collect();
     tx.conn.run(sqlx::query(sql!("lanes_served")).bind(json(&lanes)?)).await?;
     Ok(())
 }

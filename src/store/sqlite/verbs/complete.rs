@@ -21,6 +21,9 @@ pub(in crate::store::sqlite) async fn complete(tx: &mut Tx<'_>, batch: &[&Comple
         let stands = rest.next_if(|(next, _)| std::ptr::eq(*next, *completion)).is_some();
         applied.push(if stands { Applied::Done } else { Applied::Void });
     }
+    if standing.len() < batch.len() {
+        tracing::warn!(stale = batch.len() - standing.len(), "ends of executions whose fences no longer stand");
+    }
     if standing.is_empty() {
         return Ok(applied);
     }
@@ -57,6 +60,12 @@ async fn admit(tx: &mut Tx<'_>, standing: &[(&Completion, Running)]) -> Result<(
         }
     }
     let mut known = ledger::load(tx, &scopes).await?;
+    // Answers first, while all that was in flight counts: used room is what a number grows by.
+    for (completion, running) in standing {
+        if completion.answered && completion.refusal.is_none() {
+            known.answered(running.in_hand(), completion.now_ms);
+        }
+    }
     for (completion, running) in standing {
         settle(&mut known, completion, running, refused.get(&completion.job_id).copied());
     }
@@ -70,15 +79,13 @@ fn settle(known: &mut Ledger, completion: &Completion, running: &Running, refuse
     if let (Some(refusal), Some((scope_id, draw))) = (&completion.refusal, refused) {
         let n = completion.send.as_ref().map_or(0, |send| send.n);
         known.refused(turn, n, refusal, scope_id, draw, now_ms);
-    } else if completion.answered {
-        known.answered(turn, now_ms);
     }
     // A probe that was neither refused nor answered proved nothing; where it is to wait, so is the next one.
     let next_ms = match completion.next {
         Next::Again { due_ms, counts: true } => Some(due_ms),
         Next::Again { .. } | Next::Behind | Next::Turn { .. } | Next::Final { .. } => None,
     };
-    known.drop_probe(turn, next_ms, now_ms);
+    known.return_probe(turn, next_ms, now_ms);
 }
 
 async fn follow(

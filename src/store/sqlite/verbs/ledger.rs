@@ -1,8 +1,7 @@
 //! The ledger's way in and out of SQLite.
 
-use crate::failure::LimitKind;
-use crate::store::flow::FlowState;
-use crate::store::ledger::{HoldEvent, HoldState, Holder, Ledger, ScopeState};
+use crate::admission::{Flow, Hold};
+use crate::store::ledger::{Happened, HoldState, Holder, Ledger, ScopeState};
 use crate::store::sqlite::text;
 use crate::store::sqlite::tx::{Tx, at, blob, hold_at, int, int_opt, json, sql, uuid_opt};
 use crate::store::{Fence, JobId, Result, SendKey};
@@ -31,7 +30,7 @@ fn scope_of(row: &SqliteRow) -> Result<ScopeState> {
     Ok(ScopeState {
         scope_id: at(row, 0)?,
         account_id: at(row, 1)?,
-        flow: FlowState { max: at(row, 2)?, limit: at(row, 3)?, threshold: at(row, 4)?, answered: at(row, 5)? },
+        flow: Flow { max: at(row, 2)?, limit: at(row, 3)?, threshold: at(row, 4)?, answered: at(row, 5)? },
         in_flight: at(row, 6)?,
         barren: int(row, 7)?,
         changed: false,
@@ -45,29 +44,24 @@ fn hold_of(row: &SqliteRow) -> Result<HoldState> {
         _ => None,
     };
     let probe = match (at::<Option<i64>>(row, 14)?, uuid_opt(row, 15)?, at::<Option<i64>>(row, 16)?) {
-        (Some(worker_no), Some(job), Some(fence)) => Some(Holder {
-            worker_no,
-            job_id: JobId(job),
-            fence: Fence(fence),
-            since_ms: at::<Option<i64>>(row, 17)?.unwrap_or(0),
-        }),
+        (Some(worker_no), Some(job), Some(fence)) => {
+            Some(Holder { worker_no, job_id: JobId(job), fence: Fence(fence) })
+        }
         _ => None,
     };
     let kind: Option<&str> = at(row, 3)?;
     Ok(HoldState {
         id: hold_at(row, 0)?,
         scope_id: at(row, 1)?,
+        hold: Hold { until_ms: at(row, 6)?, dated_no: at(row, 5)?, barren: int(row, 13)?, probe },
         cause: at(row, 2)?,
         kind: kind.and_then(text::limit_kind_of),
         opened_ms: at(row, 4)?,
-        dated_no: at(row, 5)?,
-        until_ms: at(row, 6)?,
         source: at(row, 7)?,
         raw: at(row, 8)?,
         refusal,
         extended: int(row, 12)?,
-        barren: int(row, 13)?,
-        probe,
+        probe_since_ms: at(row, 17)?,
         ended: None,
         changed: false,
     })
@@ -88,7 +82,7 @@ pub(super) async fn store(tx: &mut Tx<'_>, ledger: &Ledger) -> Result<()> {
     for hold in ledger.ended.iter().chain(ledger.holds.values().filter(|h| h.changed)) {
         store_hold(tx, hold).await?;
     }
-    tx.write(sql!("ledger_events"), &ledger.events, |query, event: &HoldEvent| {
+    tx.write(sql!("ledger_events"), &ledger.events, |query, event: &Happened| {
         query
             .bind(blob(event.hold_id.0))
             .bind(event.at_ms)
@@ -110,27 +104,23 @@ async fn store_hold(tx: &mut Tx<'_>, hold: &HoldState) -> Result<()> {
         .bind(blob(hold.id.0))
         .bind(hold.scope_id)
         .bind(hold.cause.clone())
-        .bind(hold.kind.map(kind_text))
+        .bind(hold.kind.map(text::limit_kind))
         .bind(hold.opened_ms)
-        .bind(hold.dated_no)
-        .bind(hold.until_ms)
+        .bind(hold.hold.dated_no)
+        .bind(hold.hold.until_ms)
         .bind(hold.source.clone())
         .bind(hold.raw.clone())
         .bind(hold.refusal.map(|k| blob(k.job_id.0)))
         .bind(hold.refusal.map(|k| k.fence.0))
         .bind(hold.refusal.map(|k| i64::from(k.n)))
         .bind(i64::from(hold.extended))
-        .bind(i64::from(hold.barren))
-        .bind(hold.probe.map(|p| p.worker_no))
-        .bind(hold.probe.map(|p| blob(p.job_id.0)))
-        .bind(hold.probe.map(|p| p.fence.0))
-        .bind(hold.probe.map(|p| p.since_ms))
+        .bind(i64::from(hold.hold.barren))
+        .bind(hold.hold.probe.map(|p| p.worker_no))
+        .bind(hold.hold.probe.map(|p| blob(p.job_id.0)))
+        .bind(hold.hold.probe.map(|p| p.fence.0))
+        .bind(hold.probe_since_ms)
         .bind(hold.ended.map(|(at_ms, _)| at_ms))
         .bind(hold.ended.map(|(_, end)| end));
     tx.conn.run(query).await?;
     Ok(())
-}
-
-fn kind_text(kind: LimitKind) -> &'static str {
-    text::limit_kind(kind)
 }

@@ -36,7 +36,7 @@ pub(super) async fn rescue(tx: &mut Tx<'_>, request: &Rescue) -> Result<Rescued>
     let mut ends: Vec<End> = Vec::new();
     for turn in &turns {
         known.give_back(turn.in_hand());
-        known.drop_probe(turn.in_hand(), None, now_ms);
+        known.return_probe(turn.in_hand(), None, now_ms);
         let lost = turn.lost.saturating_add(1);
         let executions = turn.executions.saturating_add(1);
         if turn.cancel_ms.is_some() {

@@ -1,6 +1,6 @@
 //! Accepting jobs.
 
-use crate::store::flow::START;
+use crate::admission::Flow;
 use crate::store::sqlite::text::rank_ms;
 use crate::store::sqlite::tx::{LaneRef, Tx, at, blob, int, job_at, json, sql};
 use crate::store::{Error, JobId, LaneKey, NewJob, Result, ScopeKey, Submitted};
@@ -139,16 +139,16 @@ pub(super) async fn scope(tx: &mut Tx<'_>, key: &ScopeKey) -> Result<i64> {
         return Ok(scope_id);
     }
     if key.model.is_empty() {
-        return insert_scope(tx, key, None, None).await;
+        return insert_scope(tx, key, None, Flow::of_account(None)).await;
     }
     let account = key.of_account();
     let account_id = match find_scope(tx, &account).await? {
         Some(account_id) => account_id,
-        None => insert_scope(tx, &account, None, None).await?,
+        None => insert_scope(tx, &account, None, Flow::of_account(None)).await?,
     };
-    let ledger = super::ledger::load(tx, &[account_id].into()).await?;
-    let start = ledger.scopes.get(&account_id).and_then(|scope| scope.flow.max).unwrap_or(START);
-    insert_scope(tx, key, Some(account_id), Some(start)).await
+    let known = super::ledger::load(tx, &[account_id].into()).await?;
+    let start = known.scopes.get(&account_id).and_then(|scope| scope.flow.max);
+    insert_scope(tx, key, Some(account_id), Flow::of_model(start)).await
 }
 
 async fn find_scope(tx: &mut Tx<'_>, key: &ScopeKey) -> Result<Option<i64>> {
@@ -157,12 +157,13 @@ async fn find_scope(tx: &mut Tx<'_>, key: &ScopeKey) -> Result<Option<i64>> {
     tx.conn.optional(query).await?.map(|row| at(&row, 0)).transpose()
 }
 
-async fn insert_scope(tx: &mut Tx<'_>, key: &ScopeKey, account_id: Option<i64>, limit: Option<i64>) -> Result<i64> {
+/// The limit itself is stated by configuration only.
+async fn insert_scope(tx: &mut Tx<'_>, key: &ScopeKey, account_id: Option<i64>, flow: Flow) -> Result<i64> {
     let query = sqlx::query(sql!("scope_insert"))
         .bind(key.provider.clone())
         .bind(key.account.clone())
         .bind(key.model.clone())
         .bind(account_id)
-        .bind(limit);
+        .bind(flow.limit);
     tx.conn.number(query).await
 }

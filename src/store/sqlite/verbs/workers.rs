@@ -2,9 +2,10 @@
 
 use super::ledger;
 use super::submit::scope;
-use crate::store::flow::START;
+use crate::admission::Flow;
 use crate::store::sqlite::tx::{Tx, at, blob, json, sql};
 use crate::store::{Applied, Result, ScopeConfig, WorkerId, WorkerRow};
+use std::collections::BTreeSet;
 
 pub(super) async fn register(tx: &mut Tx<'_>, worker: &WorkerRow) -> Result<()> {
     let query = sqlx::query(sql!("worker_register"))
@@ -38,34 +39,24 @@ pub(super) async fn live(tx: &mut Tx<'_>, worker: WorkerId, now_ms: i64) -> Resu
     row.map(|row| at(&row, 0)).transpose()
 }
 
-/// Accounts first, because a model without a limit of its own starts at its account's. A number that a refusal has cut
-/// is not lifted by a restart.
+/// Accounts first, because a model without a limit of its own starts at its account's. What a number has learned is kept
+/// where nothing changed, and a number that a refusal has cut is not lifted by a restart.
 pub(super) async fn configure(tx: &mut Tx<'_>, scopes: &[ScopeConfig]) -> Result<()> {
     let mut ordered: Vec<&ScopeConfig> = scopes.iter().collect();
     ordered.sort_by_key(|config| !config.scope.model.is_empty());
     for config in ordered {
         let scope_id = scope(tx, &config.scope).await?;
+        let max = config.max_in_flight.map(i64::from);
         let known = ledger::load(tx, &[scope_id].into()).await?;
         let Some(state) = known.scopes.get(&scope_id) else { continue };
-        let max = config.max_in_flight.map(i64::from);
-        let inherited = state.account_id.and_then(|id| known.scopes.get(&id)).and_then(|account| account.flow.max);
+        let of_account = state.account_id.and_then(|id| known.scopes.get(&id)).and_then(|account| account.flow.max);
         let mut flow = state.flow;
-        let cut = flow.threshold.is_some();
-        let start = match state.account_id {
-            Some(_) => Some(max.or(inherited).unwrap_or(START)),
-            None => max,
-        };
-        if !cut && (flow.max != max || flow.limit.is_none()) {
-            flow.limit = start;
-            flow.answered = 0;
+        flow.configure(max);
+        if state.account_id.is_some() && state.flow.max != max {
+            flow = restart(flow, of_account);
         }
-        flow.max = max;
-        if let (Some(limit), Some(max)) = (flow.limit, max) {
-            flow.limit = Some(limit.min(max));
-        }
-        let was = state.flow.max;
         store_flow(tx, scope_id, &flow).await?;
-        if state.account_id.is_none() && was != max {
+        if state.account_id.is_none() && state.flow.max != max {
             restart_models(tx, scope_id, max).await?;
         }
     }
@@ -73,7 +64,29 @@ pub(super) async fn configure(tx: &mut Tx<'_>, scopes: &[ScopeConfig]) -> Result
     Ok(())
 }
 
-async fn store_flow(tx: &mut Tx<'_>, scope_id: i64, flow: &crate::store::flow::FlowState) -> Result<()> {
+/// Where a model's number starts, if no refusal has cut it: at its own limit, else at its account's.
+fn restart(flow: Flow, of_account: Option<i64>) -> Flow {
+    if flow.threshold.is_some() {
+        return flow;
+    }
+    Flow { max: flow.max, ..Flow::of_model(flow.max.or(of_account)) }
+}
+
+/// The account's limit changed, and with it where its models start.
+async fn restart_models(tx: &mut Tx<'_>, account_id: i64, max: Option<i64>) -> Result<()> {
+    let mut ids = BTreeSet::new();
+    for row in &tx.conn.all(sqlx::query(sql!("scope_models")).bind(account_id)).await? {
+        ids.insert(at::<i64>(row, 0)?);
+    }
+    for (id, state) in ledger::load(tx, &ids).await?.scopes {
+        if ids.contains(&id) && state.flow.max.is_none() {
+            store_flow(tx, id, &restart(state.flow, max)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn store_flow(tx: &mut Tx<'_>, scope_id: i64, flow: &Flow) -> Result<()> {
     let query = sqlx::query(sql!("scope_configure"))
         .bind(scope_id)
         .bind(flow.max)
@@ -81,25 +94,5 @@ async fn store_flow(tx: &mut Tx<'_>, scope_id: i64, flow: &crate::store::flow::F
         .bind(flow.threshold)
         .bind(flow.answered);
     tx.conn.run(query).await?;
-    Ok(())
-}
-
-/// The account's limit changed: models that start at it, and were not cut since, start again.
-async fn restart_models(tx: &mut Tx<'_>, account_id: i64, max: Option<i64>) -> Result<()> {
-    let rows = tx.conn.all(sqlx::query(sql!("scope_models")).bind(account_id)).await?;
-    let mut ids = std::collections::BTreeSet::new();
-    for row in &rows {
-        ids.insert(at::<i64>(row, 0)?);
-    }
-    let known = ledger::load(tx, &ids).await?;
-    for id in ids {
-        let Some(state) = known.scopes.get(&id) else { continue };
-        if state.flow.max.is_none() && state.flow.threshold.is_none() {
-            let mut flow = state.flow;
-            flow.limit = Some(max.unwrap_or(START));
-            flow.answered = 0;
-            store_flow(tx, id, &flow).await?;
-        }
-    }
     Ok(())
 }

@@ -1,0 +1,271 @@
+//! `job ID`: one job whole: its state, why it waits, each turn with its sends and waits, and its transcript.
+
+use super::failures::word;
+use super::find;
+use super::out::Out;
+use super::table::{Align, Table, printable};
+use super::trouble::{Exit, Trouble};
+use super::words::ending;
+use crate::agent::response::Response;
+use crate::agent::{Body, JobSpec};
+use crate::api::{Kind, shapes, why, words};
+use crate::duration;
+use crate::store::{EvidenceRow, History, JobRow, SendRow, Store, TurnView};
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Args, Clone, Debug)]
+pub struct JobArgs {
+    /// The job: its whole id, or as lists show it
+    pub id: String,
+}
+
+/// The document of `--json`.
+#[derive(Serialize)]
+struct Whole {
+    job: shapes::Job,
+    records: Vec<shapes::Record>,
+}
+
+pub async fn run<S: Store>(store: &S, args: &JobArgs, out: &mut Out) -> Result<Exit, Trouble> {
+    let id = find::job_id(store, &args.id).await?;
+    let now_ms = store.clock().now_ms();
+    let unknown = || Trouble::new(Kind::NotFound, format!("there is no job {id}; `reprieve jobs` lists them"));
+    let job = store.job(id).await?.ok_or_else(unknown)?;
+    let turns = store.turns(id).await?;
+    if out.json {
+        let records = turns.into_iter().map(shapes::Record::from).collect();
+        out.document(&Whole { job: shapes::Job::whole(job, now_ms), records })?;
+    } else {
+        let history = store.history(id).await?;
+        head(&job, now_ms, out)?;
+        for turn in &turns {
+            record(turn, now_ms, out)?;
+        }
+        transcript(&job, &history, out)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn head(job: &JobRow, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+    let state = shapes::state(job.state, job.deferred);
+    let mut fields = vec![
+        ("model", job.lane.scope.model.clone()),
+        ("scope", format!("{} (provider entry {})", words::scope(&job.lane.scope), job.entry)),
+        ("queue", job.lane.queue.clone()),
+    ];
+    if !job.lane.tenant.is_empty() {
+        fields.push(("tenant", job.lane.tenant.clone()));
+    }
+    if job.priority != 0 {
+        fields.push(("priority", job.priority.to_string()));
+    }
+    if !job.labels.is_empty() {
+        fields.push(("labels", job.labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")));
+    }
+    fields.push(("submitted", words::instant_and_distance(job.created_ms, now_ms)));
+    if let Some(deadline_ms) = job.deadline_ms.filter(|_| job.finished_ms.is_none()) {
+        fields.push(("deadline", words::instant_and_distance(deadline_ms, now_ms)));
+    }
+    if let Some(finished_ms) = job.finished_ms {
+        let took = duration::format(finished_ms.saturating_sub(job.created_ms));
+        fields.push(("ended", format!("{}, after {took}", words::instant_and_distance(finished_ms, now_ms))));
+    }
+    if let Some(retry_of) = job.retry_of {
+        fields.push(("retry of", retry_of.to_string()));
+    }
+    if let Some(seq) = job.seq {
+        let counts = [(job.executions, "requeued or lost"), (job.deferrals, "deferred")];
+        let counts =
+            counts.iter().filter_map(|(count, what)| count.filter(|count| *count > 0).map(|n| format!("{n} {what}")));
+        fields.push(("turn", std::iter::once(seq.to_string()).chain(counts).collect::<Vec<_>>().join(", ")));
+    }
+    if let Some(why) = why::why(job, now_ms) {
+        fields.push(("waits", why.text));
+    }
+    if let Some(error) = &job.error {
+        fields.push(("error", ending(error)));
+    }
+    out.line(format!("Job {}: {state}", job.id))?;
+    for (label, value) in fields {
+        for (at, line) in wrapped(&printable(&value), out.width().saturating_sub(12)).iter().enumerate() {
+            out.line(format!("  {:<10}{line}", if at == 0 { label } else { "" }))?;
+        }
+    }
+    Ok(())
+}
+
+/// Text in lines of at most `width` columns, broken at blanks where it can be.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr;
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let fits = |line: &str| line.is_empty() || line.width() + 1 + word.width() <= width;
+        if !lines.last().is_some_and(|line| fits(line)) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+fn record(turn: &TurnView, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+    let record = &turn.record;
+    let mut facts = vec![word(&record.outcome)];
+    facts.extend(record.cut.as_ref().map(|cut| format!("cut by {cut}")));
+    facts.extend(record.attempts.map(|sends| if sends == 1 { "1 send".to_owned() } else { format!("{sends} sends") }));
+    facts.push(format!("took {}", duration::format(record.ended_ms.saturating_sub(record.started_ms))));
+    let tokens = (record.usage.input_tokens, record.usage.output_tokens);
+    if let (Some(input), Some(output)) = tokens {
+        facts.push(format!("{} tokens in, {} out", words::count(input), words::count(output)));
+    }
+    out.line("")?;
+    out.line(format!("Turn {} at {}: {}", record.seq, words::instant(record.started_ms, now_ms), facts.join(", ")))?;
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("", Align::Left),
+        ("", Align::Right),
+        ("", Align::Left),
+        ("", Align::Flexible),
+    ]);
+    for send in &turn.sends {
+        table.row(send_cells(send, now_ms));
+    }
+    for line in table.lines(out.width(), out.colours()).into_iter().skip(1) {
+        out.line(line)?;
+    }
+    for evidence in &turn.evidence {
+        for line in wrapped(&evidence_text(evidence, now_ms), out.width().saturating_sub(4)) {
+            out.line(format!("    {line}"))?;
+        }
+    }
+    if let Some(error) = &record.error {
+        for line in wrapped(&ending(error), out.width().saturating_sub(4)) {
+            out.line(format!("    {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn send_cells(send: &SendRow, now_ms: i64) -> Vec<String> {
+    let status = send.http_status.map_or_else(String::new, |status| format!(" {status}"));
+    let wait = match (send.wait_ms, &send.wait_source) {
+        (Some(wait_ms), Some(source)) => format!("then waits {} ({source})", duration::format(wait_ms)),
+        (Some(wait_ms), None) => format!("then waits {}", duration::format(wait_ms)),
+        _ => String::new(),
+    };
+    let late = send.tests_resume_ms.map_or_else(String::new, |resume_ms| {
+        format!("the first after a reset, {} late", duration::format(send.started_ms.saturating_sub(resume_ms)))
+    });
+    vec![
+        format!("  send {}", send.n),
+        words::instant(send.started_ms, now_ms),
+        duration::format(send.ended_ms.saturating_sub(send.started_ms)),
+        format!("{}{status}", send.outcome),
+        [send.cause.clone().unwrap_or_default(), wait, late]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(", "),
+    ]
+}
+
+fn evidence_text(evidence: &EvidenceRow, now_ms: i64) -> String {
+    let others = evidence.candidates.len().saturating_sub(usize::from(evidence.source_name.is_some()));
+    let others = match others {
+        0 => String::new(),
+        1 => "; 1 other candidate".to_owned(),
+        several => format!("; {several} other candidates"),
+    };
+    match (evidence.reset_at_ms, &evidence.source_name) {
+        (Some(reset_at_ms), Some(source)) => {
+            let raw = evidence.raw.as_deref().map_or_else(String::new, |raw| format!(": {raw}"));
+            let at = words::instant(reset_at_ms, now_ms);
+            format!("refusal of send {}: reset {at} named by `{source}{raw}`{others}", evidence.n)
+        }
+        _ => format!("refusal of send {}: no reset named{others}", evidence.n),
+    }
+}
+
+/// What was said, in order: the input, then each turn's additions and its answer.
+fn transcript(job: &JobRow, history: &History, out: &mut Out) -> Result<(), Trouble> {
+    let mut said: Vec<(String, String)> = Vec::new();
+    match JobSpec::parse(&job.spec).map(|spec| spec.body) {
+        Ok(Body::Chat { system, messages, .. }) => {
+            said.extend(system.map(|text| ("system".to_owned(), text)));
+            said.extend(messages.into_iter().map(|message| (message.role, text_of(&message.content))));
+        }
+        Ok(Body::Raw { path, body }) => said.push((format!("raw {path}"), body)),
+        Err(_) => said.push(("spec".to_owned(), "cannot be read by this release; `--json` shows it".to_owned())),
+    }
+    let mut inbox = history.inbox.iter().peekable();
+    for (seq, cut, response) in &history.responses {
+        while let Some(row) = inbox.next_if(|row| row.seq <= *seq) {
+            said.push((row.kind.clone(), body_text(&row.body)));
+        }
+        said.push((
+            cut.as_ref().map_or_else(|| "assistant".to_owned(), |cut| format!("assistant (cut by {cut})")),
+            answer(response),
+        ));
+    }
+    said.extend(inbox.map(|row| (row.kind.clone(), body_text(&row.body))));
+    out.line("")?;
+    out.line("Transcript")?;
+    for (role, text) in said {
+        out.line(format!("  {}:", printable(&role)))?;
+        for line in folded(&text).lines() {
+            out.line(format!("    {}", printable(line)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is shown of one message at most, in characters.
+const MOST: usize = 4_000;
+
+fn folded(text: &str) -> String {
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => {
+            let (head, rest) = text.split_at(at);
+            format!(
+                "{head}\n… {} characters more; `--json` shows them",
+                words::count(i64::try_from(rest.chars().count()).unwrap_or(i64::MAX))
+            )
+        }
+        None => text.to_owned(),
+    }
+}
+
+fn text_of(content: &Value) -> String {
+    content.as_str().map_or_else(|| content.to_string(), str::to_owned)
+}
+
+fn body_text(body: &str) -> String {
+    match serde_json::from_str::<Value>(body) {
+        Ok(Value::Object(members)) => {
+            members.get("content").or_else(|| members.get("text")).map_or_else(|| body.to_owned(), text_of)
+        }
+        Ok(value) => text_of(&value),
+        Err(_) => body.to_owned(),
+    }
+}
+
+fn answer(document: &str) -> String {
+    let Ok(response) = Response::read(document) else {
+        return "its response cannot be read; `--json` shows it as it is stored".to_owned();
+    };
+    match response.raw {
+        Some(raw) => raw.body,
+        None if response.text.is_empty() && !response.tool_calls.is_empty() => {
+            format!("{} tool calls", response.tool_calls.len())
+        }
+        None => response.text,
+    }
+}

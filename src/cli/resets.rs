@@ -1,0 +1,93 @@
+//! `resets`: who named a clock, what was selected and why, and whether the provider kept its word.
+
+use super::filter::Filter;
+use super::out::Out;
+use super::table::{Align, Table};
+use super::trouble::{Exit, Trouble};
+use super::words::more;
+use crate::api::{shapes, words};
+use crate::duration;
+use crate::store::{ResetRow, Store};
+use clap::Args;
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct ResetsArgs {
+    /// Only refusals with a candidate of this name: a header, or a pointer into the body
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// Only refusals with a candidate of this verdict
+    #[arg(long)]
+    pub verdict: Option<String>,
+    #[command(flatten)]
+    pub filter: Filter,
+}
+
+pub async fn run<S: Store>(store: &S, args: &ResetsArgs, out: &mut Out) -> Result<Exit, Trouble> {
+    let now_ms = store.clock().now_ms();
+    let own = [("source", args.source.as_deref()), ("verdict", args.verdict.as_deref())];
+    let page = store.resets(args.filter.query(&own, &[], now_ms)?).await?;
+    if out.json {
+        out.document(&shapes::List::of(page, shapes::Reset::from))?;
+    } else if page.items.is_empty() {
+        out.line("No provider's refusal matches.")?;
+    } else {
+        let table = table(&page.items, now_ms);
+        for line in table.lines(out.width(), out.colours()) {
+            out.line(line)?;
+        }
+        more(page.next_cursor.as_deref(), out)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn table(rows: &[ResetRow], now_ms: i64) -> Table {
+    let mut table = Table::new(&[
+        ("WORD", Align::Left),
+        ("REFUSED", Align::Left),
+        ("WAIT", Align::Right),
+        ("LATE", Align::Right),
+        ("SOURCE", Align::Flexible),
+        ("SCOPE, PASSED OVER", Align::Flexible),
+    ]);
+    for row in rows {
+        table.row(cells(row, now_ms));
+    }
+    table
+}
+
+fn cells(row: &ResetRow, now_ms: i64) -> Vec<String> {
+    let none = || "—".to_owned();
+    let evidence = &row.evidence;
+    let source = match (&evidence.source_name, &evidence.raw) {
+        (Some(name), Some(raw)) => format!("{name}: {raw}"),
+        (Some(name), None) => name.clone(),
+        (None, _) => "none named".to_owned(),
+    };
+    let over = passed_over(row);
+    let scope = words::scope(&row.lane.scope);
+    vec![
+        row.word.clone(),
+        words::instant(evidence.received_ms, now_ms),
+        evidence.resume_at_ms.map_or_else(none, |at| duration::format(at.saturating_sub(evidence.received_ms))),
+        row.lateness_ms.map_or_else(none, duration::format),
+        source,
+        if over.is_empty() { scope } else { format!("{scope}; {over}") },
+    ]
+}
+
+/// The candidates that were not selected, counted by verdict.
+fn passed_over(row: &ResetRow) -> String {
+    let mut counts: Vec<(String, u32)> = Vec::new();
+    for candidate in &row.evidence.candidates {
+        let verdict = super::failures::word(&candidate.verdict);
+        if verdict == "selected" {
+            continue;
+        }
+        match counts.iter_mut().find(|(known, _)| *known == verdict) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((verdict, 1)),
+        }
+    }
+    counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect::<Vec<_>>().join(", ")
+}

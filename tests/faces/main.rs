@@ -1,0 +1,11 @@
+//! The faces: the command line as processes, the API through real sockets, and the documents that describe them.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::format_push_string)]
+
+mod commands;
+mod help;
+mod http;
+mod misuse;
+mod rig;
+mod runs;
+mod shapes;
