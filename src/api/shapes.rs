@@ -128,7 +128,7 @@ impl Job {
     pub fn whole(mut row: store::JobRow, workers: &[store::WorkerRow], now_ms: i64) -> Self {
         let waits = why::why_among(&row, workers, now_ms);
         let spec = Some(document(std::mem::take(&mut row.spec)));
-        Self { spec, waits, ..Self::ended(row, now_ms) }
+        Self { waits, spec, ..Self::ended(row, now_ms) }
     }
 }
 
