@@ -131,10 +131,7 @@ impl<'a> Body<'a> {
         if depth > MAX_DEPTH || self.documents.len() >= MAX_DOCUMENTS {
             return;
         }
-        let (value, at) = match unwrap_array(value, at) {
-            Some(found) => found,
-            None => return,
-        };
+        let Some((value, at)) = unwrap_array(value, at) else { return };
         let inner = inner_texts(&value);
         let objects = inner_objects(&value);
         let prefix = at.clone();
@@ -209,13 +206,60 @@ fn embedded(text: &str) -> Option<Value> {
         return None;
     }
     text.match_indices('{').filter(|(at, _)| opens_object(text, *at)).take(3).find_map(|(at, _)| {
-        let value = serde_json::Deserializer::from_str(text.get(at..)?).into_iter::<Value>().next()?.ok()?;
+        let rest = text.get(at..)?;
+        let first = |text: &str| serde_json::Deserializer::from_str(text).into_iter::<Value>().next()?.ok();
+        let value = first(rest).or_else(|| first(&python_as_json(rest)))?;
         looks_like_error(&value).then_some(value)
     })
 }
 
 fn opens_object(text: &str, at: usize) -> bool {
-    text.get(at + 1..).is_some_and(|rest| rest.trim_start().starts_with('"'))
+    text.get(at + 1..).is_some_and(|rest| rest.trim_start().starts_with(['"', '\'']))
+}
+
+/// Python's spelling of an object (`{'error': {'message': "it's", 'code': None}}`), as relays log it, turned into JSON.
+fn python_as_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut word = String::new();
+    let mut chars = text.chars();
+    let end_word = |word: &mut String, out: &mut String| {
+        out.push_str(match word.as_str() {
+            "None" => "null",
+            "True" => "true",
+            "False" => "false",
+            other => other,
+        });
+        word.clear();
+    };
+    while let Some(c) = chars.next() {
+        if c.is_ascii_alphabetic() {
+            word.push(c);
+            continue;
+        }
+        end_word(&mut word, &mut out);
+        if c != '\'' && c != '"' {
+            out.push(c);
+            continue;
+        }
+        out.push('"');
+        while let Some(inside) = chars.next() {
+            match inside {
+                _ if inside == c => break,
+                '\\' => match chars.next() {
+                    Some('\'') => out.push('\''),
+                    Some('x') => out.push_str("\\\\x"),
+                    Some(escaped) => out.extend(['\\', escaped]),
+                    None => {}
+                },
+                '"' => out.push_str("\\\""),
+                '\n' => out.push_str("\\n"),
+                other => out.push(other),
+            }
+        }
+        out.push('"');
+    }
+    end_word(&mut word, &mut out);
+    out
 }
 
 fn looks_like_error(value: &Value) -> bool {
@@ -270,6 +314,10 @@ mod tests {
             (json!({"error": {"message": "outer", "metadata": {"raw": "slow"}}}), "/error/metadata/raw"),
             (json!(format!("data: {inner}\n\n")), "/error/message"),
             (json!(format!("all failed: {inner}")), "text#/error/message"),
+            (
+                json!({"error": {"message": "Error code: 429 - {'error': {'message': \"slow\", 'code': None, 'x': 'it\\'s'}}"}}),
+                "/error/message#/error/message",
+            ),
         ];
         for (body, place) in cases {
             assert_eq!(first(&body), (place.to_owned(), "slow".to_owned()), "{body}");

@@ -250,7 +250,7 @@ impl<R: BufRead> Values<R> {
     }
 }
 
-/// serde_json's reason without what it read.
+/// `serde_json`'s reason without what it read.
 fn reason(error: &serde_json::Error) -> String {
     match error.classify() {
         serde_json::error::Category::Eof => "the value breaks off".into(),

@@ -77,8 +77,17 @@ pub fn is_error_body(body: &Value) -> bool {
         || body.pointer("/promptFeedback/blockReason").is_some_and(|reason| !reason.is_null())
         || finish == Some("error")
         || body.pointer("/response/error").is_some_and(|error| !error.is_null())
-        // MiniMax answers 200 to everything and tells by this number.
-        || body.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0)
+        || is_numbered(body)
+}
+
+/// Vendors that answer 200 to everything tell by a number, or by a member of their own.
+fn is_numbered(body: &Value) -> bool {
+    let counted = ["/base_resp/status_code", "/error_code", "/header/code"]
+        .iter()
+        .any(|place| body.pointer(place).and_then(Value::as_i64).is_some_and(|code| code != 0));
+    let refused = body.get("success") == Some(&Value::Bool(false))
+        && body.get("errors").and_then(Value::as_array).is_some_and(|errors| !errors.is_empty());
+    counted || refused || body.pointer("/Response/Error").is_some_and(Value::is_object)
 }
 
 /// The leaf of a whole frame or body that is known to be an error: its own status, and the headers it lends.

@@ -38,7 +38,7 @@ pub(super) fn bracketed(text: &str) -> Option<&str> {
     (word && inside.contains('_')).then_some(inside)
 }
 
-/// The class names with which LiteLLM begins a message (`litellm.BadRequestError: litellm.ContentPolicyViolationError: …`).
+/// The class names with which `LiteLLM` begins a message (`litellm.BadRequestError: litellm.ContentPolicyViolationError: …`).
 pub(super) fn litellm_classes(text: &str) -> impl Iterator<Item = &str> {
     text.split(": ").take(MAX_PREFIXES).map_while(|part| {
         let part = part.trim();

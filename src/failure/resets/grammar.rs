@@ -76,6 +76,8 @@ pub(super) fn duration(text: &str) -> Option<i128> {
             _ => return None,
         };
         let (whole, nanos) = decimal_nanos(figure)?;
+        // Far beyond any plausible wait, and far from what the product below can hold.
+        let whole = whole.min(1_000_000_000_000);
         let scaled = whole * numerator_us * 1_000_000_000 + nanos * numerator_us;
         total_us += ceil_div(scaled, 1_000_000_000 * denominator);
         rest = next;
@@ -249,6 +251,7 @@ mod tests {
             ("s", None),
             ("5 s", None),
             ("5x", None),
+            ("99999999999999999999d", Some(86_400_000_000_000_000_000)),
         ] {
             assert_eq!(duration(text), ms, "{text}");
         }

@@ -106,9 +106,8 @@ fn spot(name: &str) -> Option<Spot> {
     if let Some(window) = name.strip_prefix(UNIFIED).and_then(|rest| rest.strip_suffix("-reset")) {
         let (figures, order) = match window.strip_prefix('-') {
             Some(window) if !window.is_empty() => (Figures::Unified(window.to_owned()), 1),
-            Some(_) => return None,
             None if window.is_empty() => (Figures::UnifiedSum, 2),
-            None => return None,
+            Some(_) | None => return None,
         };
         return spot(Grammar::Reset(Unit::Seconds), None, Window::Other, order, figures);
     }

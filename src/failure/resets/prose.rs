@@ -105,13 +105,12 @@ fn figure(lower: &str, position: usize, received_ms: i64, zone: &TimeZone) -> Op
                 .any(|word| after.trim_start().starts_with(word))
     };
     let lead = lead(before);
-    if first.is_ascii_digit() {
-        if let Some((ms, len)) = duration(rest) {
-            let after = rest.get(len..).unwrap_or_default();
-            let led =
-                BEFORE_DURATION.iter().any(|word| is_last_word(lead, word)) || after.trim_start().starts_with('后');
-            return (led && asked(after)).then_some((Value::Delta(ms), len));
-        }
+    let wait = if first.is_ascii_digit() { duration(rest) } else { None };
+    if let Some((ms, len)) = wait {
+        let after = rest.get(len..).unwrap_or_default();
+        let is_led =
+            BEFORE_DURATION.iter().any(|word| is_last_word(lead, word)) || after.trim_start().starts_with('后');
+        return (is_led && asked(after)).then_some((Value::Delta(ms), len));
     }
     if !BEFORE_DATE.iter().any(|word| is_last_word(lead, word)) {
         return None;

@@ -34,10 +34,9 @@ pub(super) fn find(body: &Body<'_>) -> Vec<Found> {
     for (details, at) in body.details() {
         for (index, detail) in details.iter().enumerate() {
             let kind = detail.get("@type").and_then(Json::as_str).unwrap_or_default();
-            if kind.ends_with("google.rpc.RetryInfo") {
-                if let Some(text) = detail.get("retryDelay").and_then(text_of) {
-                    out.push(found(format!("{at}/{index}/retryDelay"), &text, delay(&text), RETRY_INFO));
-                }
+            let is_retry_info = kind.ends_with("google.rpc.RetryInfo");
+            if let Some(text) = detail.get("retryDelay").filter(|_| is_retry_info).and_then(text_of) {
+                out.push(found(format!("{at}/{index}/retryDelay"), &text, delay(&text), RETRY_INFO));
             }
             if kind.ends_with("google.rpc.ErrorInfo") {
                 let member =

@@ -9,6 +9,8 @@ use crate::failure::message::{bracketed, litellm_classes, sentences, stripped, s
 use crate::failure::{Allowance, Class};
 use serde_json::{Map, Value};
 
+/// How many sentences of a response are compared with templates.
+const MAX_SENTENCES: usize = 96;
 /// The longest value that is compared with codes, in bytes.
 const MAX_CODE: usize = 128;
 
@@ -61,6 +63,7 @@ impl Rules {
             .iter()
             .flat_map(|message| stripped(&message.text))
             .flat_map(|text| std::iter::once(text.trim_end_matches(['.', '!', '?', '。'])).chain(sentences(text)))
+            .take(MAX_SENTENCES)
             .map(fold)
             .collect();
         if folded.is_empty() {
@@ -223,7 +226,7 @@ impl Facts {
                 match value {
                     // `com.amazon.coral.service#ThrottlingException`
                     Value::String(text) if field == "aws_type" => {
-                        self.push(field, text.rsplit('#').next().unwrap_or(text))
+                        self.push(field, text.rsplit('#').next().unwrap_or(text));
                     }
                     value => self.push_code(field, value),
                 }

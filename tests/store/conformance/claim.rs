@@ -44,7 +44,9 @@ pub async fn lanes_share_what_there_is<H: Harness>(h: &H) {
     wide(h, &["m"]).await;
     for (tenant, n) in [("a", 50), ("b", 50), ("c", 1)] {
         let mut new = jobs("m", n);
-        new.iter_mut().for_each(|job| job.lane.tenant = tenant.into());
+        for job in &mut new {
+            job.lane.tenant = tenant.into();
+        }
         submit(h, new).await;
     }
     let w = worker(h, T0).await;

@@ -39,7 +39,7 @@ async fn every_statement_prepares_and_has_its_columns_and_a_header() {
             .prepare(sqlx::SqlSafeStr::into_sql_str(AssertSqlSafe(text)))
             .await
             .unwrap_or_else(|e| panic!("{name}: {e}"));
-        let columns: Vec<&str> = prepared.columns().iter().map(|column| column.name()).collect();
+        let columns: Vec<&str> = prepared.columns().iter().map(Column::name).collect();
         writeln!(all, "{name}: {}", columns.join(" ")).unwrap();
     }
     insta::assert_snapshot!(all);

@@ -52,7 +52,7 @@ pub(super) async fn rescue(tx: &mut Tx<'_>, request: &Rescue) -> Result<Rescued>
             });
         } else {
             rescued.requeued += 1;
-            backs.push(Back { lost, executions, ..turn.back() });
+            backs.push(Back { executions, lost, ..turn.back() });
         }
     }
     ledger::store(tx, &known).await?;
