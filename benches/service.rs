@@ -3,6 +3,8 @@
 //! usage: cargo bench --bench service -- [TURNS] (default 20,000). `LLM_URL`: a provider that answers at once; without it
 //! the simulator answers. Prints one line a figure: `R name value`. Only ratios taken in one run count.
 
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run ends")]
+
 use reprieve::agent::accept::{Directory, accept};
 use reprieve::app::Service;
 use reprieve::clock::Clock;
@@ -19,7 +21,7 @@ const CALM: &str = "name = \"bench\"\n[answer]\nchars = 240\n";
 const SCOPES: usize = 200;
 
 fn main() {
-    let turns = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(20_000);
+    let turns = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(20_000);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         throughput(turns).await;

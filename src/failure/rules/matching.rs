@@ -49,10 +49,10 @@ impl Rules {
 
     fn by_code_or_header(&self, case: &Case<'_>, facts: &[Fact]) -> Option<&Rule> {
         let coded = facts.iter().flat_map(|fact| {
-            let hits = self.by_code.get(&fact.value).into_iter().flatten().filter_map(|index| self.rules.get(*index));
+            let hits = self.by_code.get(&fact.value).into_iter().flatten().filter_map(|index| self.all.get(*index));
             hits.filter(|rule| rule.fields.is_empty() || rule.fields.iter().any(|field| field == fact.field))
         });
-        let headed = self.by_header.iter().filter_map(|index| self.rules.get(*index));
+        let headed = self.by_header.iter().filter_map(|index| self.all.get(*index));
         coded.chain(headed).filter(|rule| rule.applies(case, facts)).min_by_key(|rule| (!rule.operators, rank(rule)))
     }
 
@@ -69,7 +69,7 @@ impl Rules {
         if folded.is_empty() {
             return None;
         }
-        let candidates = self.templated.iter().filter_map(|index| self.rules.get(*index));
+        let candidates = self.templated.iter().filter_map(|index| self.all.get(*index));
         candidates
             .filter(|rule| rule.applies(case, facts) && rule.may_speak(case.status))
             .filter(|rule| {
