@@ -5,7 +5,7 @@
 //! somebody looked for a fault with `trace`. Records of the `log` crate are not taken in at all, for the same reason:
 //! once bridged they lose the target by which they could be told apart. A test with canaries proves it.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use tracing::{Metadata, Subscriber, subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
@@ -69,7 +69,11 @@ where
     let filter =
         EnvFilter::builder().parse(filter).map_err(|_| TelemetryError::Filter)?.and(filter_fn(is_ours_to_write));
     Ok(match format {
-        Format::Text => Box::new(Registry::default().with(fmt::layer().with_writer(writer).with_filter(filter))),
+        Format::Text => {
+            // Colours are for people at a terminal, not for files.
+            let layer = fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(writer);
+            Box::new(Registry::default().with(layer.with_filter(filter)))
+        }
         Format::Json => Box::new(Registry::default().with(fmt::layer().json().with_writer(writer).with_filter(filter))),
     })
 }
