@@ -55,9 +55,7 @@ pub enum TelemetryError {
 /// A filter that cannot be read, or a second call.
 pub fn init(filter: &str, format: Format) -> Result<(), TelemetryError> {
     // Not `try_init`, which would bridge the `log` crate as well.
-    let colours = if io::stderr().is_terminal() { Colours::Yes } else { Colours::No };
-    let subscriber = coloured(filter, format, colours, io::stderr)?;
-    subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadySet)
+    subscriber::set_global_default(build(filter, format, io::stderr)?).map_err(|_| TelemetryError::AlreadySet)
 }
 
 /// The subscriber that [`init`] installs, writing elsewhere.
@@ -68,30 +66,12 @@ pub fn build<W>(filter: &str, format: Format, writer: W) -> Result<Box<dyn Subsc
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    coloured(filter, format, Colours::No, writer)
-}
-
-/// Escape sequences are for terminals; in a file or a pipe they are noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Colours {
-    Yes,
-    No,
-}
-
-fn coloured<W>(
-    filter: &str,
-    format: Format,
-    colours: Colours,
-    writer: W,
-) -> Result<Box<dyn Subscriber + Send + Sync>, TelemetryError>
-where
-    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
-{
     let filter =
         EnvFilter::builder().parse(filter).map_err(|_| TelemetryError::Filter)?.and(filter_fn(is_ours_to_write));
     Ok(match format {
         Format::Text => {
-            let layer = fmt::layer().with_ansi(colours == Colours::Yes).with_writer(writer);
+            // Colours are for people at a terminal, not for files.
+            let layer = fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(writer);
             Box::new(Registry::default().with(layer.with_filter(filter)))
         }
         Format::Json => Box::new(Registry::default().with(fmt::layer().json().with_writer(writer).with_filter(filter))),

@@ -29,7 +29,8 @@ pub async fn submit<S: Store>(State(api): State<Api<S>>, request: Request) -> Re
         Submitted::Conflict(id) => return Err(conflict(id)),
     };
     let row = api.store.job(id).await?.ok_or_else(|| unknown(&id.to_string()))?;
-    let mut response = (status, Json(Job::whole(row, now_ms))).into_response();
+    let workers = api.store.workers(now_ms).await?;
+    let mut response = (status, Json(Job::whole(row, &workers, now_ms))).into_response();
     if let Ok(location) = HeaderValue::try_from(format!("/v1/jobs/{id}")) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -68,7 +69,8 @@ pub async fn one<S: Store>(
     let now_ms = api.store.clock().now_ms();
     parameters::query(&pairs_of(pairs)?, &[], now_ms)?;
     let row = api.store.job(job_id(&id)?).await?.ok_or_else(|| unknown(&id))?;
-    Ok(Json(Job::whole(row, now_ms)).into_response())
+    let workers = api.store.workers(now_ms).await?;
+    Ok(Json(Job::whole(row, &workers, now_ms)).into_response())
 }
 
 /// `GET /v1/jobs/{id}/turns`: every record in order, with its sends and their evidence.

@@ -125,9 +125,10 @@ impl Job {
 
     /// One job, whole.
     #[must_use]
-    pub fn whole(mut row: store::JobRow, now_ms: i64) -> Self {
+    pub fn whole(mut row: store::JobRow, workers: &[store::WorkerRow], now_ms: i64) -> Self {
+        let waits = why::why_among(&row, workers, now_ms);
         let spec = Some(document(std::mem::take(&mut row.spec)));
-        Self { spec, ..Self::ended(row, now_ms) }
+        Self { waits, spec, ..Self::ended(row, now_ms) }
     }
 }
 

@@ -3,14 +3,14 @@
 
 use super::words;
 use crate::duration;
-use crate::store::{HoldRow, JobRow, JobState};
+use crate::store::{HoldRow, JobRow, JobState, WorkerRow};
 use serde::{Deserialize, Serialize};
 
 /// What a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
-    /// `hold`, `parked`, `probe`, `backoff`, `not_before`, `in_place`, `line` or `client`.
+    /// `hold`, `parked`, `probe`, `backoff`, `not_before`, `in_place`, `line`, `no_worker` or `client`.
     pub reason: String,
     /// When that ends; null: nobody knows.
     pub until_ms: Option<i64>,
@@ -39,6 +39,20 @@ pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
         }),
         JobState::Succeeded | JobState::Failed | JobState::Cancelled => None,
     }
+}
+
+/// The same of one job, where the live workers are known: one that nobody takes says so.
+#[must_use]
+pub fn why_among(job: &JobRow, workers: &[WorkerRow], now_ms: i64) -> Option<Why> {
+    let queue = &job.lane.queue;
+    let taken = workers.iter().any(|worker| worker.queues.is_empty() || worker.queues.contains(queue));
+    why(job, now_ms).map(|why| {
+        if taken || why.reason != "line" {
+            return why;
+        }
+        let text = format!("no live worker takes queue `{queue}`; start one: `reprieve worker`");
+        Why { reason: "no_worker".to_owned(), text, ..why }
+    })
 }
 
 fn queued(job: &JobRow, now_ms: i64) -> Why {
@@ -105,7 +119,7 @@ fn held(hold: &HoldRow, now_ms: i64) -> Why {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Fence, HoldId, JobId, LaneKey, ScopeKey, SendKey};
+    use crate::store::{Fence, HoldId, JobId, LaneKey, ScopeKey, SendKey, WorkerId};
 
     const NOW_MS: i64 = 1_796_047_385_000;
 
@@ -180,6 +194,18 @@ mod tests {
             .map(|why| format!("{}: {}", why.reason, why.text))
             .collect();
         insta::assert_snapshot!(said.join("\n"));
+        let worker = |queues: &[&str]| WorkerRow {
+            id: WorkerId(uuid::Uuid::nil()),
+            queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+            started_ms: 0,
+            heartbeat_ms: 0,
+            lease_ms: 1,
+            concurrency: 1,
+        };
+        let among = |workers: &[WorkerRow]| why_among(&job(), workers, NOW_MS).unwrap().reason;
+        assert_eq!(among(&[]), "no_worker");
+        assert_eq!(among(&[worker(&["other"])]), "no_worker");
+        assert_eq!([among(&[worker(&["default"])]), among(&[worker(&[])])], ["line", "line"]);
         assert_eq!(why(&JobRow { state: JobState::Running, ..job() }, NOW_MS), None);
         assert_eq!(why(&JobRow { state: JobState::Failed, ..job() }, NOW_MS), None);
     }

@@ -8,7 +8,8 @@ use super::trouble::{Exit, Trouble};
 use super::words::ending;
 use crate::agent::response::Response;
 use crate::agent::{Body, JobSpec};
-use crate::api::{Kind, shapes, why, words};
+use crate::api::why::{self, Why};
+use crate::api::{Kind, shapes, words};
 use crate::duration;
 use crate::store::{EvidenceRow, History, JobRow, SendRow, Store, TurnView};
 use clap::Args;
@@ -34,12 +35,13 @@ pub async fn run<S: Store>(store: &S, args: &JobArgs, out: &mut Out) -> Result<E
     let unknown = || Trouble::new(Kind::NotFound, format!("there is no job {id}; `reprieve jobs` lists them"));
     let job = store.job(id).await?.ok_or_else(unknown)?;
     let turns = store.turns(id).await?;
+    let workers = store.workers(now_ms).await?;
     if out.json {
         let records = turns.into_iter().map(shapes::Record::from).collect();
-        out.document(&Whole { job: shapes::Job::whole(job, now_ms), records })?;
+        out.document(&Whole { job: shapes::Job::whole(job, &workers, now_ms), records })?;
     } else {
         let history = store.history(id).await?;
-        head(&job, now_ms, out)?;
+        head(&job, why::why_among(&job, &workers, now_ms), now_ms, out)?;
         for turn in &turns {
             record(turn, now_ms, out)?;
         }
@@ -49,7 +51,7 @@ pub async fn run<S: Store>(store: &S, args: &JobArgs, out: &mut Out) -> Result<E
     Ok(Exit::Done)
 }
 
-fn head(job: &JobRow, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+fn head(job: &JobRow, why: Option<Why>, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
     let state = shapes::state(job.state, job.deferred);
     let mut fields = vec![
         ("model", job.lane.scope.model.clone()),
@@ -82,7 +84,7 @@ fn head(job: &JobRow, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
             counts.iter().filter_map(|(count, what)| count.filter(|count| *count > 0).map(|n| format!("{n} {what}")));
         fields.push(("turn", std::iter::once(seq.to_string()).chain(counts).collect::<Vec<_>>().join(", ")));
     }
-    if let Some(why) = why::why(job, now_ms) {
+    if let Some(why) = why {
         fields.push(("waits", why.text));
     }
     if let Some(error) = &job.error {

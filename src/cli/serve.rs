@@ -13,6 +13,9 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// What a process that stays logs unless told otherwise; the scheduler's own start is of no interest.
+const LOGGED: &str = "info,tokio_cron_scheduler=warn";
+
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeArgs {
     /// Only the API and the duties of the clock: turns are left to `reprieve worker`
@@ -31,7 +34,7 @@ pub struct WorkerArgs {
 }
 
 pub async fn serve<S: Store>(store: S, config: &Config, args: &ServeArgs, out: &mut Out) -> Result<Exit, Trouble> {
-    log("info", out.json)?;
+    log(LOGGED, out.json)?;
     let listener = api::bind(&config.server).await?;
     let service = Service::build(config, store.clone(), None).await.map_err(|error| of_app(&error))?;
     let bound = listener.local_addr()?;
@@ -57,7 +60,7 @@ pub async fn serve<S: Store>(store: S, config: &Config, args: &ServeArgs, out: &
 }
 
 pub async fn worker<S: Store>(store: S, config: &Config, args: &WorkerArgs, out: &mut Out) -> Result<Exit, Trouble> {
-    log("info", out.json)?;
+    log(LOGGED, out.json)?;
     let mut config = config.clone();
     if let Some(concurrency) = args.concurrency {
         config.worker.concurrency = concurrency;

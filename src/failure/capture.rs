@@ -59,7 +59,7 @@ impl CaptureInput {
     pub fn parse(value: &Value) -> Result<Self, String> {
         let object = value.as_object().ok_or("a captured response is a JSON object")?;
         if let Some(unknown) = object.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
-            let shown: String = unknown.chars().filter(|c| c.is_ascii_graphic()).take(40).collect();
+            let shown: String = unknown.chars().filter(char::is_ascii_graphic).take(40).collect();
             return Err(format!("`{shown}` is not a member of a captured response; those are {}", MEMBERS.join(", ")));
         }
         let given = |name: &str| object.get(name).filter(|value| !value.is_null());

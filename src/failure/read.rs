@@ -143,7 +143,8 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
         response.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
     let body = Body::open(response.body.as_ref());
     let case = Case { status: response.status, headers: &headers, body: &body, provider: &receipt.provider };
-    let rule = rules.decide(&case);
+    let decided = rules.decide(&case);
+    let rule = decided.map(|decided| decided.rule);
     let by_status = rules::by_status(response.status);
     let class = rule.map_or(by_status.class, |rule| rule.class);
     let allowance = match class {
@@ -157,7 +158,7 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
         Class::ProviderError => rule.is_none() && by_status.retryable,
         _ => false,
     };
-    let named = kind_of_body(&body, &headers, &case).or_else(|| rule.and_then(|rule| rule.kind));
+    let named = kind_of_body(&body, &headers, &case).or_else(|| decided.and_then(|decided| decided.kind));
     let judged = resets::judge(&Question {
         headers: &headers,
         body: &body,
@@ -166,10 +167,11 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
         kind: named.filter(|_| refused),
         quota: class == Class::Quota,
         waits: retried || window,
-        zone: rule.and_then(|rule| rule.zone.as_ref()),
+        zone: decided.and_then(|decided| decided.zone),
     });
     let retry_after = RetryAfter::of(&headers);
     let limit = refused.then(|| limit(&judged, kind(&judged, named, &body), receipt));
+    let of_key = class == Class::Authentication && concerns_key(response.status, &body, &receipt.model);
     let (code, kind_word) = code_and_type(&body, response.status);
     Failure {
         http_status: response.status,
@@ -183,8 +185,8 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
         limit,
         resume_at_ms: judged.resume_at_ms,
         skew_ms: judged.skew_ms,
-        reach: reach(class),
-        concerns_key: class == Class::Authentication && concerns_key(response.status, &body, &receipt.model),
+        reach: if class == Class::Quota || of_key { Reach::Account } else { Reach::Model },
+        concerns_key: of_key,
         concurrency: rule.is_some_and(|rule| rule.concurrency),
         rule: Some(rule.map_or_else(
             || response.status.map_or_else(|| "status.none".into(), |status| format!("status.{status}")),
@@ -209,19 +211,6 @@ fn cause(class: Class) -> Cause {
         | Class::Timeout
         | Class::Unavailable
         | Class::ProviderError => Cause::ProviderError,
-    }
-}
-
-fn reach(class: Class) -> Reach {
-    match class {
-        Class::Quota | Class::Authentication => Reach::Account,
-        Class::RateLimit
-        | Class::ContentFiltered
-        | Class::ContextWindowExceeded
-        | Class::InvalidRequest
-        | Class::Timeout
-        | Class::Unavailable
-        | Class::ProviderError => Reach::Model,
     }
 }
 

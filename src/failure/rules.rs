@@ -21,8 +21,8 @@ const EMBEDDED: &str = include_str!("rules/rules.toml");
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     version: u32,
-    rules: Vec<Rule>,
-    /// By code in lower case: indices into `rules`.
+    all: Vec<Rule>,
+    /// By code in lower case: indices into `all`.
     by_code: HashMap<String, Vec<usize>>,
     /// Those with templates.
     templated: Vec<usize>,
@@ -83,7 +83,7 @@ impl Rules {
         let mut overlay = Self::parse(text, origin, true)?;
         let embedded = Self::embedded();
         overlay.version = embedded.version;
-        overlay.rules.extend(embedded.rules);
+        overlay.all.extend(embedded.all);
         overlay.index();
         Ok(overlay)
     }
@@ -97,17 +97,17 @@ impl Rules {
     /// How many rules are in force.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.rules.len()
+        self.all.len()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.all.is_empty()
     }
 
     fn parse(text: &str, origin: &str, operators: bool) -> Result<Self, RulesError> {
         let (version, rules) = file::parse(text, origin, operators)?;
-        let mut parsed = Self { version, rules, ..Self::default() };
+        let mut parsed = Self { version, all: rules, ..Self::default() };
         parsed.index();
         Ok(parsed)
     }
@@ -116,7 +116,7 @@ impl Rules {
         self.by_code.clear();
         self.templated.clear();
         self.by_header.clear();
-        for (index, rule) in self.rules.iter().enumerate() {
+        for (index, rule) in self.all.iter().enumerate() {
             for code in &rule.codes {
                 self.by_code.entry(code.clone()).or_default().push(index);
             }
@@ -155,7 +155,7 @@ mod tests {
         let rules = Rules::embedded();
         assert!(rules.len() > 100);
         let mut wrong = Vec::new();
-        for rule in &rules.rules {
+        for rule in &rules.all {
             let test = rule.test.as_ref().unwrap();
             let headers: Vec<_> = test.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             let failure = read(&rules, test.status.filter(|status| !(200..300).contains(status)), &headers, &test.body);
@@ -172,7 +172,7 @@ mod tests {
         for (code, indices) in &rules.by_code {
             let plain: Vec<_> = indices
                 .iter()
-                .map(|index| &rules.rules[*index])
+                .map(|index| &rules.all[*index])
                 .filter(|rule| rule.fields.is_empty() && rule.statuses.is_empty() && !rule.statusless)
                 .map(|rule| &rule.id)
                 .collect();

@@ -38,12 +38,13 @@ impl Fault {
             E::ServiceTierParsing { .. } => terminal("the service tier is not known"),
             E::PromptCacheRetentionParsing { .. } => terminal("the cache retention is not known"),
             E::NoChatResponse { .. } => terminal("the response holds no answer"),
-            E::InvalidJsonResponseElement { .. } => terminal("the response breaks the contract"),
             E::RequiresApiKey { .. } | E::NoAuthResolver { .. } | E::NoAuthData { .. } => {
                 terminal("no credential is configured")
             }
             E::ModelMapperFailed { .. } | E::Resolver { .. } => terminal("the model could not be resolved"),
-            E::ChatResponseGeneration { .. } => terminal("the response breaks the contract"),
+            E::InvalidJsonResponseElement { .. } | E::ChatResponseGeneration { .. } => {
+                terminal("the response breaks the contract")
+            }
             E::StreamParse { .. } => terminal("the stream breaks the contract"),
             E::AdapterNotSupported { .. } => terminal("the adapter does not support the feature"),
             E::CacheBreakpointNoEligibleContent { .. } => terminal("a cache breakpoint has no content"),

@@ -31,6 +31,7 @@ use std::future::Future;
 
 /// One request to a provider.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one is built per turn, and most are chats")]
 pub enum Call {
     Chat(ChatCall),
     Raw(RawCall),

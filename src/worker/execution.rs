@@ -1,15 +1,17 @@
 //! One execution: a claimed turn, its sends, its waits in place, and its one end.
 
+use super::ends::{Written, completion, give_back, hand_over};
 use super::hand::{LiveEvent, Slot};
 use super::ledger::{self, Account, Span};
+use super::plan::{Plan, Unplanned};
+use super::wait::Waited;
 use super::{STORE_AWAY_MS, Shared};
-use crate::agent::{self, JobSpec, Step};
-use crate::failure::{CancelPoint, Ending, ErrorDocument, Failure, Fault, Phase, Receipt, Transport};
-use crate::provider::{Answer, Broken, Call, Heard, Progress, Provider};
-use crate::recovery::{Decision, Policy, Situation, Spoken, Then, recover};
+use crate::agent;
+use crate::failure::{CancelPoint, Ending, Failure, Fault, Phase, Receipt, Transport};
+use crate::provider::{Answer, Broken, Call, Heard, Progress};
+use crate::recovery::{Decision, Situation, Spoken, Then, recover};
 use crate::store::{
-    Answer as Told, Applied, ClaimedTurn, Completion, EvidenceRow, Grant, History, JobState, Next, Outcome, Permit,
-    PermitRequest, RefusalRow, SendRow, Setback, Store, TurnRecord, Usage,
+    Answer as Told, Applied, ClaimedTurn, Grant, JobState, Next, Outcome, Permit, Setback, Store, TurnRecord, Usage,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,25 +21,15 @@ const PERMIT_KEEPS_MS: i64 = 1_000;
 /// After this long without an answer a probe that does not stream lets one more send go, in milliseconds.
 const SILENT_PROBE_MS: i64 = 10_000;
 
-/// What an execution needs to send, worked out once.
-struct Plan {
-    spec: JobSpec,
-    history: History,
-    call: Call,
-    provider: Provider,
-    policy: Policy,
-    redact_vendor_messages: bool,
-}
-
-struct Execution<S: Store> {
-    shared: Arc<Shared<S>>,
-    turn: ClaimedTurn,
-    slot: Slot,
-    plan: Plan,
-    started_ms: i64,
+pub(super) struct Execution<S: Store> {
+    pub(super) shared: Arc<Shared<S>>,
+    pub(super) turn: ClaimedTurn,
+    pub(super) slot: Slot,
+    pub(super) plan: Plan,
+    pub(super) started_ms: i64,
     /// Sends so far.
     sends: u32,
-    grant: Grant,
+    pub(super) grant: Grant,
     /// The last failure met in this execution, replaced ones included.
     last: Option<Failure>,
 }
@@ -55,16 +47,6 @@ enum SendEnd {
     Drained,
     /// The lease is lost: nothing may be written.
     Lost,
-}
-
-/// What follows a wait.
-enum Waited {
-    Go(Grant),
-    /// The hold or the queue keeps it longer than a turn in hand waits.
-    PutBack,
-    Cancelled,
-    Deadline,
-    Void,
 }
 
 /// Runs one claimed turn to the end of its execution.
@@ -85,55 +67,12 @@ pub(super) async fn run<S: Store>(shared: Arc<Shared<S>>, turn: ClaimedTurn, slo
     Execution { shared, turn, slot, plan, started_ms, sends: 0, grant, last: None }.drive().await;
 }
 
-enum Unplanned {
-    StoreAway,
-    Failed(Box<ErrorDocument>),
-}
-
-impl Plan {
-    async fn of<S: Store>(shared: &Shared<S>, turn: &ClaimedTurn) -> Result<Self, Unplanned> {
-        let failed = |code: &str, message: String| Unplanned::Failed(Box::new(ErrorDocument::own(code, message)));
-        let spec = JobSpec::parse(&turn.spec)
-            .map_err(|error| failed("spec_unreadable", format!("the stored job cannot be read: {error}")))?;
-        let entry = shared.settings.entries.get(&turn.entry);
-        let (Some(entry), Some(provider)) = (entry, shared.settings.providers.get(&turn.entry)) else {
-            let message = format!("no provider `{}` is configured on this worker", turn.entry);
-            return Err(failed("provider_unknown", message));
-        };
-        let name = spec.policy.as_deref().unwrap_or(&entry.policy);
-        let policy = shared.settings.policies.get(name).cloned().ok_or_else(|| {
-            failed("policy_unknown", format!("no recovery policy `{name}` is configured on this worker"))
-        })?;
-        // A first turn has nothing behind it but its spec.
-        let history = if turn.seq > 1 {
-            shared.store.history(turn.job_id).await.map_err(|error| {
-                tracing::warn!(job.id = %turn.job_id, %error, "the transcript could not be read; the turn goes back");
-                Unplanned::StoreAway
-            })?
-        } else {
-            History::default()
-        };
-        let mut call = agent::next_call(&spec, &history);
-        if let Call::Chat(chat) = &mut call {
-            chat.may_ask_again = policy.asks_again_without_stream(spec.delivery);
-        }
-        Ok(Self {
-            spec,
-            history,
-            call,
-            provider: provider.clone(),
-            policy,
-            redact_vendor_messages: entry.redact_vendor_messages,
-        })
-    }
-}
-
 impl<S: Store> Execution<S> {
     async fn drive(mut self) {
         if self.is_overdue() {
             return self.end_overdue(None).await;
         }
-        if self.shared.clock.now_ms() - self.grant.permit_ms > PERMIT_KEEPS_MS {
+        if self.permit_is_stale() {
             match self.ask_permit().await {
                 Some(Permit::Granted(grant)) => self.grant = grant,
                 Some(Permit::Void) | None => return,
@@ -170,6 +109,12 @@ impl<S: Store> Execution<S> {
             let Some(next) = self.after_failure(&broken, &heard, &span, told).await else { return };
             self.grant = next;
         }
+    }
+
+    fn permit_is_stale(&self) -> bool {
+        let now_ms = self.shared.clock.now_ms();
+        now_ms - self.grant.permit_ms > PERMIT_KEEPS_MS
+            || self.shared.closed.overtook(&self.grant, &self.turn.lane.scope, now_ms)
     }
 
     /// One send, and every way in which it can be cut. The second value: whether its answer has been told.
@@ -227,6 +172,9 @@ impl<S: Store> Execution<S> {
         let situation = self.situation(heard, span.ended_ms, barren, jitter);
         let decision = recover(&failure, &situation, &self.plan.policy);
         let refusal = ledger::refusal(&failure, &self.turn.lane.scope, &situation, &self.plan.policy);
+        if let Some(row) = &refusal {
+            self.shared.closed.note(&row.scope, span.ended_ms, row.until_ms);
+        }
         let answered = !told && ledger::opens(heard, Some(&failure));
         let written = Written {
             send: ledger::failed_send(span, &failure),
@@ -332,53 +280,8 @@ impl<S: Store> Execution<S> {
         None
     }
 
-    async fn wait_in_place(&self, mut until_ms: i64) -> Waited {
-        let shared = &self.shared;
-        let deadline_ms = self.turn.deadline_ms.unwrap_or(i64::MAX);
-        let timeout_ms = self.timeout_at_ms().unwrap_or(i64::MAX);
-        let mut changes = shared.store.changes();
-        let patience_ms = until_ms.saturating_add(self.plan.policy.numbers().near_ms);
-        loop {
-            tokio::select! {
-                biased;
-                () = shared.lost.cancelled() => return Waited::Void,
-                () = self.slot.cancel.cancelled() => return Waited::Cancelled,
-                _ = shared.clock.sleep_until(deadline_ms), if deadline_ms < until_ms => return Waited::Deadline,
-                _ = shared.clock.sleep_until(timeout_ms), if timeout_ms < until_ms => return Waited::PutBack,
-                () = shared.stop.drain.cancelled() => return Waited::PutBack,
-                () = shared.over.cancelled() => return Waited::PutBack,
-                _ = shared.clock.sleep_until(until_ms) => {}
-            }
-            changes.borrow_and_update();
-            match self.ask_permit().await {
-                Some(Permit::Granted(grant)) => return Waited::Go(grant),
-                Some(Permit::Void) | None => return Waited::Void,
-                Some(Permit::Cancelled) => return Waited::Cancelled,
-                Some(Permit::Closed { until_ms: Some(later_ms) })
-                    if later_ms - shared.clock.now_ms() <= self.plan.policy.numbers().near_ms =>
-                {
-                    until_ms = later_ms;
-                }
-                Some(Permit::Closed { .. }) => return Waited::PutBack,
-                Some(Permit::Full) => {
-                    let now_ms = shared.clock.now_ms();
-                    if now_ms >= patience_ms {
-                        return Waited::PutBack;
-                    }
-                    tokio::select! {
-                        _ = changes.changed() => {}
-                        _ = shared.clock.sleep_until(now_ms + super::POLL_MS) => {}
-                        () = self.slot.cancel.cancelled() => {}
-                        () = shared.lost.cancelled() => {}
-                    }
-                    until_ms = shared.clock.now_ms();
-                }
-            }
-        }
-    }
-
     /// Ends this execution and puts the turn back: behind its hold after a refusal, else until its wait is over.
-    async fn put_back(&mut self, failure: &Failure, until_ms: i64, written: Option<Written>) {
+    pub(super) async fn put_back(&mut self, failure: &Failure, until_ms: i64, written: Option<Written>) {
         let account = self.account(self.shared.clock.now_ms());
         let (outcome, decision, next) = if ledger::is_refusal(failure) {
             (Outcome::Deferred, Decision::Defer { until_ms }, Next::Behind)
@@ -391,92 +294,12 @@ impl<S: Store> Execution<S> {
         self.end(record, next, written).await;
     }
 
-    async fn end_completed(&mut self, answer: &Answer, span: &Span, told: bool) {
-        let account = self.account(span.ended_ms);
-        let record = ledger::completed(&account, answer, agent::response::of_answer(answer));
-        let next = self.step(&agent::Ended::Completed(answer), span.ended_ms);
-        self.report_answer(span);
-        self.slot.tell(LiveEvent::TurnEnded);
-        let written = Written { send: ledger::answered_send(span), evidence: None, refusal: None, answered: !told };
-        self.end(record, next, Some(written)).await;
-    }
-
-    async fn end_cancelled(&mut self, at: CancelPoint, heard: Option<&Heard>, span: Option<&Span>) {
-        let now_ms = self.shared.clock.now_ms();
-        let receipt = self.receipt(now_ms, 0);
-        let failure = Failure::read(&Ending::Cancelled { at }, &receipt, &self.shared.settings.rules);
-        let account = self.account(now_ms);
-        let text = heard.map_or("", |heard| heard.text.as_str());
-        let mut record = ledger::failed(&account, Outcome::Cancelled, &failure, Decision::Stop);
-        record.response = agent::response::of_partial(text);
-        let next = Next::Final {
-            state: JobState::Cancelled,
-            result: agent::response::partial_result(&self.plan.history, text),
-            error: ledger::json(&failure.document()),
-        };
-        let written = span.map(|span| Written {
-            send: ledger::failed_send(span, &failure),
-            evidence: None,
-            refusal: None,
-            answered: false,
-        });
-        self.end(record, next, written).await;
-    }
-
-    async fn end_drained(&mut self, span: &Span, told: bool) {
-        let error = ErrorDocument::own("worker_drained", "the worker was stopped before the call ended");
-        let record = ledger::own(&self.account(span.ended_ms), Outcome::Requeued, &error);
-        let written = Written {
-            send: ledger::cut_send(span),
-            evidence: None,
-            refusal: None,
-            answered: !told && span.first_byte_ms.is_some(),
-        };
-        self.end(record, Next::Again { due_ms: span.ended_ms, counts: false }, Some(written)).await;
-    }
-
-    /// The deadline passed while nothing was on the wire: the last failure met stands, else our own code.
-    async fn end_overdue(&mut self, last: Option<&Failure>) {
-        let account = self.account(self.shared.clock.now_ms());
-        let (record, error) = match last {
-            Some(failure) => {
-                let document = failure.document();
-                (ledger::failed(&account, Outcome::Failed, failure, Decision::Fail), document)
-            }
-            None => {
-                let document = ErrorDocument::own("deadline_exceeded", "the job's deadline passed");
-                (ledger::own(&account, Outcome::Failed, &document), document)
-            }
-        };
-        let result = agent::response::partial_result(&self.plan.history, "");
-        self.end(record, Next::Final { state: JobState::Failed, result, error: ledger::json(&error) }, None).await;
-    }
-
-    async fn end(&self, record: TurnRecord, next: Next, written: Option<Written>) {
-        let mut completion = completion(&self.shared, &self.turn, record, next);
-        completion.probe = self.grant.probe.map(|probe| probe.hold_id);
-        if let Some(written) = written {
-            completion.send = Some(written.send);
-            completion.evidence = written.evidence;
-            completion.refusal = written.refusal;
-            completion.answered = written.answered;
-        }
-        hand_over(&self.shared, completion).await;
-    }
-
-    fn step(&self, ended: &agent::Ended<'_>, now_ms: i64) -> Next {
-        match agent::next_step(&self.plan.spec, &self.plan.history, ended, self.turn.seq, self.turn.repairs, now_ms) {
-            Step::Final { state, result, error } => Next::Final { state, result, error },
-            Step::Turn { due_ms, repairs, inbox } => Next::Turn { due_ms, repairs, inbox },
-        }
-    }
-
-    fn read(&self, ending: &Ending, span: &Span) -> Failure {
+    pub(super) fn read(&self, ending: &Ending, span: &Span) -> Failure {
         let receipt = self.receipt(span.ended_ms, span.ended_ms - span.started_ms);
         Failure::read(ending, &receipt, &self.shared.settings.rules)
     }
 
-    fn receipt(&self, received_ms: i64, send_took_ms: i64) -> Receipt {
+    pub(super) fn receipt(&self, received_ms: i64, send_took_ms: i64) -> Receipt {
         Receipt {
             received_ms,
             send_took_ms,
@@ -488,7 +311,7 @@ impl<S: Store> Execution<S> {
         }
     }
 
-    fn situation(&self, heard: &Heard, now_ms: i64, barren: u32, jitter: f64) -> Situation {
+    pub(super) fn situation(&self, heard: &Heard, now_ms: i64, barren: u32, jitter: f64) -> Situation {
         let spec = &self.plan.spec;
         Situation {
             now_ms,
@@ -508,28 +331,16 @@ impl<S: Store> Execution<S> {
         }
     }
 
-    fn account(&self, ended_ms: i64) -> Account {
+    pub(super) fn account(&self, ended_ms: i64) -> Account {
         Account { seq: self.turn.seq, started_ms: self.started_ms, ended_ms, sends: self.sends }
     }
 
-    fn timeout_at_ms(&self) -> Option<i64> {
+    pub(super) fn timeout_at_ms(&self) -> Option<i64> {
         self.plan.spec.turn_timeout_ms.map(|timeout_ms| self.started_ms.saturating_add(timeout_ms))
     }
 
-    fn is_overdue(&self) -> bool {
+    pub(super) fn is_overdue(&self) -> bool {
         self.turn.deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.shared.clock.now_ms())
-    }
-
-    /// Asks until the database answers; `None`: the lease is lost meanwhile.
-    async fn ask_permit(&self) -> Option<Permit> {
-        loop {
-            let now_ms = self.shared.clock.now_ms();
-            let request = PermitRequest { job_id: self.turn.job_id, fence: self.turn.fence, now_ms };
-            match self.shared.store.permit(request).await {
-                Ok(permit) => return Some(permit),
-                Err(error) => self.shared.store_is_away("a permit could not be asked for", &error).await?,
-            }
-        }
     }
 
     async fn insist_set_back(&self, setback: Setback) -> Option<Applied> {
@@ -540,86 +351,15 @@ impl<S: Store> Execution<S> {
             }
         }
     }
-
-    /// The one event per failed send.
-    fn report(&self, failure: &Failure, decision: Decision, span: &Span) {
-        tracing::info!(
-            job.id = %self.turn.job_id,
-            turn.seq = self.turn.seq,
-            send.n = span.n,
-            scope = %self.turn.lane.scope,
-            cause = failure.cause.as_str(),
-            class = failure.class.as_str(),
-            http_status = failure.http_status,
-            took_ms = span.ended_ms - span.started_ms,
-            decision = decision.as_str(),
-            "the send failed"
-        );
-    }
-
-    fn report_answer(&self, span: &Span) {
-        tracing::debug!(
-            job.id = %self.turn.job_id,
-            turn.seq = self.turn.seq,
-            send.n = span.n,
-            scope = %self.turn.lane.scope,
-            took_ms = span.ended_ms - span.started_ms,
-            "the send was answered"
-        );
-    }
-}
-
-/// What is written of the send that ends an execution or is replaced.
-struct Written {
-    send: SendRow,
-    evidence: Option<EvidenceRow>,
-    refusal: Option<RefusalRow>,
-    answered: bool,
 }
 
 impl<S: Store> Shared<S> {
     /// Waits a moment for a database that is away. `None`: the lease is lost, and with it the turn.
-    async fn store_is_away(&self, what: &str, error: &crate::store::Error) -> Option<()> {
+    pub(super) async fn store_is_away(&self, what: &str, error: &crate::store::Error) -> Option<()> {
         tracing::warn!(%error, "{what}");
         tokio::select! {
             _ = self.clock.sleep_until(self.clock.now_ms() + STORE_AWAY_MS) => Some(()),
             () = self.lost.cancelled() => None,
-        }
-    }
-}
-
-fn completion<S: Store>(shared: &Shared<S>, turn: &ClaimedTurn, record: TurnRecord, next: Next) -> Completion {
-    Completion {
-        worker: shared.id,
-        job_id: turn.job_id,
-        fence: turn.fence,
-        now_ms: shared.clock.now_ms(),
-        record,
-        send: None,
-        evidence: None,
-        refusal: None,
-        probe: turn.grant.probe.map(|probe| probe.hold_id),
-        answered: false,
-        next,
-    }
-}
-
-async fn hand_over<S: Store>(shared: &Shared<S>, completion: Completion) {
-    if shared.completions.send(completion).await.is_err() && !shared.lost.is_cancelled() {
-        tracing::error!("the end of an execution could not be handed over; the turn will be rescued");
-    }
-}
-
-async fn give_back<S: Store>(shared: &Shared<S>, turn: &ClaimedTurn) {
-    loop {
-        let now_ms = shared.clock.now_ms();
-        match shared.store.give_back(shared.id, vec![(turn.job_id, turn.fence)], now_ms).await {
-            Ok(()) => return,
-            Err(error) => {
-                if shared.store_is_away("a turn could not be given back", &error).await.is_none() {
-                    return;
-                }
-            }
         }
     }
 }

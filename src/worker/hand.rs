@@ -80,7 +80,7 @@ impl Hand {
         self.inner.running.fetch_add(1, Ordering::AcqRel);
         let cancel = CancellationToken::new();
         self.inner.cancels().insert(job, cancel.clone());
-        Slot { inner: Arc::clone(&self.inner), job, cancel, holds_slot: true }
+        Slot { inner: Arc::clone(&self.inner), job, cancel, counted: true }
     }
 
     /// Tells the execution of `job` to stop, if it is in hand.
@@ -107,7 +107,7 @@ pub(crate) struct Slot {
     job: JobId,
     /// Cancelled when somebody asked to cancel the job.
     pub(crate) cancel: CancellationToken,
-    holds_slot: bool,
+    counted: bool,
 }
 
 impl Slot {
@@ -118,15 +118,15 @@ impl Slot {
             return false;
         }
         self.inner.running.fetch_sub(1, Ordering::AcqRel);
-        self.holds_slot = false;
+        self.counted = false;
         self.inner.freed.notify_one();
         true
     }
 
     /// Takes a slot again after a wait in place.
     pub(crate) fn resume(&mut self) {
-        if !self.holds_slot {
-            self.holds_slot = true;
+        if !self.counted {
+            self.counted = true;
             self.inner.running.fetch_add(1, Ordering::AcqRel);
             self.inner.waiting.fetch_sub(1, Ordering::AcqRel);
         }
@@ -141,7 +141,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if self.holds_slot {
+        if self.counted {
             self.inner.running.fetch_sub(1, Ordering::AcqRel);
         } else {
             self.inner.waiting.fetch_sub(1, Ordering::AcqRel);

@@ -151,7 +151,7 @@ fn headers() -> impl Strategy<Value = Vec<(String, String)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(800))]
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn anything_is_read(status in prop::option::of(any::<u16>()), headers in headers(), body in prop::option::of(body())) {

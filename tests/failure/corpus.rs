@@ -127,3 +127,25 @@ fn a_bad_line_is_answered_in_its_place() {
     assert_eq!((&lines[0]["class"], &lines[2]["class"]), (&Value::from("rate_limit"), &Value::from("unavailable")));
     assert!(lines[1]["error"].is_string());
 }
+
+#[test]
+fn prose_that_only_contains_a_known_sentence_falls_to_the_status() {
+    let cases = [
+        (400, "Your tool said: insufficient balance on line 3", "invalid_request"),
+        (
+            400,
+            "messages.2: 'Your credit balance is too low to access the Anthropic API' is no valid role",
+            "invalid_request",
+        ),
+        (500, "the upstream log reads prompt is too long: 5 tokens > 4 maximum, perhaps", "unavailable"),
+        (429, "nobody exceeded your current quota here", "rate_limit"),
+        (429, "Usage of quota exceeded words is fine", "rate_limit"),
+        (418, "Rate limit exceeded", "provider_error"),
+    ];
+    for (status, message, class) in cases {
+        let body = serde_json::json!({"error": {"message": message, "code": "never_heard_of_it"}});
+        let failure = crate::read(Some(status), &[], Some(body));
+        assert_eq!(failure.class.as_str(), class, "{message}");
+        assert_eq!(failure.rule, Some(format!("status.{status}")), "{message}");
+    }
+}

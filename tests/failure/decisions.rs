@@ -44,7 +44,7 @@ fn eagerness(decision: Decision) -> u8 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_instant_respects_now_the_reset_and_the_deadline(

@@ -1,5 +1,7 @@
 //! How failures are read: a collection of real ones, and properties that must hold for any.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
+
 mod arbitrary;
 mod carriers;
 mod corpus;

@@ -49,7 +49,7 @@ fn refusal(kind: usize) -> serde_json::Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_order_of_headers_changes_nothing(

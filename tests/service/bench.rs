@@ -30,7 +30,7 @@ pub struct Bench {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// A configuration whose one provider is the simulator, speaking OpenAI's dialect.
+/// A configuration whose one provider is the simulator, speaking `OpenAI`'s dialect.
 pub fn config_text(dir: &Path, sim_url: &str, more: &str) -> String {
     format!(
         "database = \"sqlite://{}/reprieve.db\"\n\

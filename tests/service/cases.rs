@@ -5,7 +5,7 @@ use reprieve::clock::Clock;
 use reprieve::store::{JobState, Outcome, Store};
 use serde_json::json;
 
-/// A refusal that names its reset `reset_in` ahead in OpenAI's own header, for the first `first` requests.
+/// A refusal that names its reset `reset_in` ahead in `OpenAI`'s own header, for the first `first` requests.
 fn refusal(first: u32, reset_in: &str, naming: &str) -> String {
     format!(
         "[[rules]]\nname = \"refused\"\nfirst = {first}\n\

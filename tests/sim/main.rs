@@ -1,5 +1,7 @@
 //! The simulated provider over real sockets: what clients get, and what is counted of them.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
+
 mod command;
 mod dialects;
 mod documents;

@@ -6,7 +6,7 @@ use super::template::fold;
 use super::{HeaderTest, Rule, Rules};
 use crate::failure::body::Body;
 use crate::failure::message::{bracketed, litellm_classes, sentences, stripped, suffixed};
-use crate::failure::{Allowance, Class};
+use crate::failure::{Allowance, Class, LimitKind};
 use serde_json::{Map, Value};
 
 /// How many sentences of a response are compared with templates.
@@ -24,6 +24,14 @@ pub(in crate::failure) struct Case<'a> {
     pub provider: &'a str,
 }
 
+/// The rule that decided, and what it and its like say of the limit.
+#[derive(Clone, Copy)]
+pub(in crate::failure) struct Decided<'a> {
+    pub rule: &'a Rule,
+    pub kind: Option<LimitKind>,
+    pub zone: Option<&'a jiff::tz::TimeZone>,
+}
+
 /// A value at one of the places at which rules look.
 pub(in crate::failure) struct Fact {
     pub field: &'static str,
@@ -33,26 +41,31 @@ pub(in crate::failure) struct Fact {
 
 impl Rules {
     /// The rule that decides a case; `None`: the status does.
-    pub(in crate::failure) fn decide(&self, case: &Case<'_>) -> Option<&Rule> {
+    pub(in crate::failure) fn decide(&self, case: &Case<'_>) -> Option<Decided<'_>> {
         let facts = facts(case);
         let code = self.by_code_or_header(case, &facts);
         let template = self.by_template(case, &facts);
-        match (code, template) {
-            (Some(code), Some(template)) => {
-                let key = |rule: &Rule| (!rule.operators, rank(rule));
-                // On a tie the sentence says more than the code.
-                Some(if key(template) <= key(code) { template } else { code })
-            }
-            (code, template) => code.or(template),
-        }
+        let key = |rule: &Rule| (!rule.operators, rank(rule));
+        let rule = match (code, template) {
+            // On a tie the sentence says more than the code.
+            (Some(code), Some(template)) if key(template) > key(code) => code,
+            (code, template) => template.or(code)?,
+        };
+        // What the deciding rule leaves open, the other one of the same class may say.
+        let both = [Some(rule), code, template].into_iter().flatten().filter(|other| other.class == rule.class);
+        Some(Decided {
+            rule,
+            kind: both.clone().find_map(|rule| rule.kind),
+            zone: both.clone().find_map(|rule| rule.zone.as_ref()),
+        })
     }
 
     fn by_code_or_header(&self, case: &Case<'_>, facts: &[Fact]) -> Option<&Rule> {
         let coded = facts.iter().flat_map(|fact| {
-            let hits = self.by_code.get(&fact.value).into_iter().flatten().filter_map(|index| self.rules.get(*index));
+            let hits = self.by_code.get(&fact.value).into_iter().flatten().filter_map(|index| self.all.get(*index));
             hits.filter(|rule| rule.fields.is_empty() || rule.fields.iter().any(|field| field == fact.field))
         });
-        let headed = self.by_header.iter().filter_map(|index| self.rules.get(*index));
+        let headed = self.by_header.iter().filter_map(|index| self.all.get(*index));
         coded.chain(headed).filter(|rule| rule.applies(case, facts)).min_by_key(|rule| (!rule.operators, rank(rule)))
     }
 
@@ -69,7 +82,7 @@ impl Rules {
         if folded.is_empty() {
             return None;
         }
-        let candidates = self.templated.iter().filter_map(|index| self.rules.get(*index));
+        let candidates = self.templated.iter().filter_map(|index| self.all.get(*index));
         candidates
             .filter(|rule| rule.applies(case, facts) && rule.may_speak(case.status))
             .filter(|rule| {

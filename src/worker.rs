@@ -5,12 +5,17 @@
 //! ([`crate::agent`]'s), how a request goes out ([`crate::provider`]'s). Faces never touch a worker's insides; they meet
 //! it in the store.
 
+mod closed;
 mod completer;
+mod ends;
 mod execution;
 mod hand;
 mod lease;
 mod ledger;
+mod plan;
+mod report;
 mod signals;
+mod wait;
 
 pub use hand::{Live, LiveEvent};
 
@@ -80,6 +85,7 @@ pub(crate) struct Shared<S: Store> {
     /// The drain's time is over, or the worker was told to stop at once.
     over: CancellationToken,
     hand: Hand,
+    closed: closed::Closed,
     completions: completer::Completions,
     answers: completer::Answers,
 }
@@ -109,6 +115,7 @@ async fn incarnation<S: Store>(store: S, settings: Settings, stop: Stop) -> Ende
     let (completions, answers, writers) = completer::start(store.clone(), lost.clone());
     let shared = Arc::new(Shared {
         hand: Hand::new(settings.concurrency, settings.live.clone(), registered_ms),
+        closed: closed::Closed::default(),
         store,
         clock,
         id,
