@@ -5,12 +5,19 @@
 
 use super::{STORE_AWAY_MS, Shared};
 use crate::store::{Answer, Applied, Completion, Store};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The most completions of one transaction: batches of 500 gain little over these and hold the writer longer.
 const BATCH_MOST: usize = 200;
+/// A batch smaller than this, close behind the one before, is waited for a little: a commit costs the same whatever is
+/// in it.
+const BATCH_FEW: usize = 32;
+const CLOSE_BEHIND: Duration = Duration::from_millis(4);
+const LINGER: Duration = Duration::from_micros(1_500);
 /// Ends that may wait for the writer before executions wait for it.
 const BACKLOG: usize = 4_096;
 
@@ -60,6 +67,7 @@ async fn write_ends<S: Store>(
     finish: CancellationToken,
 ) {
     let mut batch = Vec::with_capacity(BATCH_MOST);
+    let mut committed: Option<Instant> = None;
     loop {
         tokio::select! {
             biased;
@@ -68,6 +76,14 @@ async fn write_ends<S: Store>(
                 // Every execution has ended: what was sent is already in the channel.
                 ends.close();
                 continue;
+            }
+        }
+        if batch.len() < BATCH_FEW && committed.is_some_and(|at| at.elapsed() < CLOSE_BEHIND) {
+            tokio::time::sleep(LINGER).await;
+            while batch.len() < BATCH_MOST
+                && let Ok(end) = ends.try_recv()
+            {
+                batch.push(end);
             }
         }
         loop {
@@ -88,6 +104,7 @@ async fn write_ends<S: Store>(
             }
         }
         batch.clear();
+        committed = Some(Instant::now());
     }
 }
 
