@@ -266,3 +266,19 @@ garble = { after_chunks = 0 }
     service.stop().await;
     consistent(&place).await;
 }
+
+/// An end that the database refuses for what it is holds up no other.
+#[tokio::test]
+async fn an_end_that_is_refused_holds_up_no_other() {
+    let scenario = "[[rules]]\nname = \"quick\"\nmodels = [\"quick\"]\nlatency = \"300ms\"\nanswer = {}\n\
+        [[rules]]\nname = \"slow\"\nmodels = [\"slow\"]\nlatency = \"900ms\"\nanswer = {}\n";
+    let bench = Bench::start(scenario, "").await;
+    let (quick, slow) = (bench.submit(json!({"model": "quick"})).await, bench.submit(json!({"model": "slow"})).await);
+    until("the calls", || async { (bench.sim.stats().totals.received == 2).then_some(()) }).await;
+    // Damage from outside: the job has ended already, says its row.
+    let mut outside = sqlx::SqliteConnection::connect(&bench.config.database).await.unwrap();
+    let damage = "UPDATE jobs SET state = 'succeeded', finished_ms = 1, ended_no = 0 WHERE job_id = ?1";
+    sqlx::query(damage).bind(quick.0.as_bytes().as_slice()).execute(&mut outside).await.unwrap();
+    bench.succeeded(slow).await;
+    assert!(bench.turns(quick).await.is_empty(), "what was refused left a trace");
+}
