@@ -29,6 +29,8 @@ mod trouble;
 mod wait;
 mod words;
 
+use crate::config::Config;
+use crate::store::Store;
 use args::{Cli, Command, ConfigCommand, Stored};
 use clap::Parser;
 use out::Out;
@@ -68,11 +70,18 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 async fn on_store(command: &Stored, cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
     let config = cli.load()?.config;
     let store = crate::app::open_store(&config).await?;
+    let outcome = with_store(command, store.clone(), &config, out).await;
+    // However it ended: whoever closes last folds the log into the file, so that the one file is the whole database.
+    store.close().await;
+    outcome
+}
+
+async fn with_store<S: Store>(command: &Stored, store: S, config: &Config, out: &mut Out) -> Result<Exit, Trouble> {
     match command {
-        Stored::Serve(args) => serve::serve(store, &config, args, out).await,
-        Stored::Worker(args) => serve::worker(store, &config, args, out).await,
-        Stored::Submit(args) => submit::run(store, &config, args, out).await,
-        Stored::Run(args) => run::run(store, &config, args, out).await,
+        Stored::Serve(args) => serve::serve(store, config, args, out).await,
+        Stored::Worker(args) => serve::worker(store, config, args, out).await,
+        Stored::Submit(args) => submit::run(store, config, args, out).await,
+        Stored::Run(args) => run::run(store, config, args, out).await,
         Stored::Results(args) => results::run(&store, args, out).await,
         Stored::Cancel(args) => cancel::run(&store, args, out).await,
         Stored::Jobs(args) => jobs::run(&store, args, out).await,

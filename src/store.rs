@@ -29,7 +29,11 @@ pub enum Error {
     Open { url: String, why: String },
     #[error("the database is locked by another process; it was waited for {waited_ms} ms")]
     Locked { waited_ms: u64 },
-    #[error("the database is read-only")]
+    #[error(
+        "the database file {path} was moved or deleted while it was in use; put it back, or restart to begin another"
+    )]
+    Gone { path: String },
+    #[error("the database is read-only; this user must be able to write the file and its directory")]
     ReadOnly,
     #[error("the disk is full; nothing was written")]
     Full,

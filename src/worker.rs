@@ -138,7 +138,7 @@ async fn incarnation<S: Store>(store: S, settings: Settings, stop: Stop) -> Ende
     let was_lost = shared.lost.is_cancelled();
     if was_lost {
         lease.abort();
-        writers.abandon();
+        writers.leave();
     } else {
         // Nothing executes any more, so every end has been handed over; wait until the last is committed.
         writers.finish(&shared).await;

@@ -179,6 +179,7 @@ impl From<store::Error> for Problem {
             store::Error::Undecodable { .. } => Kind::Internal,
             store::Error::Open { .. }
             | store::Error::Locked { .. }
+            | store::Error::Gone { .. }
             | store::Error::ReadOnly
             | store::Error::Full
             | store::Error::Newer { .. }

@@ -14,8 +14,12 @@ use axum::{Json, Router};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+/// How long an end waits for connections: a client that sends half a request would hold the process for ever.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What the routes work with.
 #[derive(Clone)]
@@ -50,13 +54,24 @@ pub async fn bind(server: &config::Server) -> Result<TcpListener, Problem> {
     })
 }
 
-/// Serves until `stop`; answers that have begun are finished.
+/// Serves until `stop`; answers that have begun are finished, as far as [`GRACE`] lasts.
 ///
 /// # Errors
 /// When the listener breaks.
 pub async fn serve<S: Store>(listener: TcpListener, api: Api<S>, stop: CancellationToken) -> std::io::Result<()> {
     let bound = listener.local_addr()?;
-    axum::serve(listener, router(api, bound)).with_graceful_shutdown(stop.cancelled_owned()).await
+    let asked = stop.clone();
+    let serving = axum::serve(listener, router(api, bound)).with_graceful_shutdown(asked.cancelled_owned());
+    tokio::select! {
+        served = serving.into_future() => served,
+        () = async {
+            stop.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        } => {
+            tracing::warn!("connections that were still open are closed; what they were not told was not acknowledged");
+            Ok(())
+        }
+    }
 }
 
 /// The routes. `bound` is where they are served, one of the names that `Host` may carry.

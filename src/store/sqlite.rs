@@ -14,6 +14,7 @@ mod cursor;
 mod error;
 mod migrate;
 mod open;
+mod place;
 mod readers;
 mod reads;
 mod text;
@@ -29,6 +30,7 @@ use super::{
     Rescue, Rescued, ResetRow, Result, ScopeConfig, Setback, Store, Submitted, TurnView, WorkerId, WorkerRow,
 };
 use crate::clock::Clock;
+use place::Place;
 use readers::Readers;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -62,6 +64,7 @@ impl Sqlite {
     pub async fn open(url: &str, clock: Clock, options: OpenOptions) -> Result<Self> {
         let connect = open::connect_options(url, &options)?;
         let conn = open::writer(url, &connect, &options).await?;
+        let place = Place::of(connect.get_filename());
         let mut readers = Vec::new();
         for _ in 0..options.readers.max(1) {
             readers.push(open::reader(url, &connect, &options).await?);
@@ -69,12 +72,12 @@ impl Sqlite {
         let (commands, queue) = mpsc::channel(QUEUE);
         let (changed, changes) = watch::channel(0);
         let poll = Duration::from_millis(options.poll_ms.max(1));
-        let writer = tokio::spawn(Writer::new(conn, queue, changed, options.group.max(1), poll).run());
+        let writer = tokio::spawn(Writer::new(conn, place.clone(), queue, changed, options.group.max(1), poll).run());
         Ok(Self(Arc::new(Inner {
             clock,
             commands: Mutex::new(Some(commands)),
             changes,
-            readers: Readers::new(readers),
+            readers: Readers::new(readers, place),
             writer: Mutex::new(Some(writer)),
         })))
     }

@@ -1,6 +1,7 @@
 //! Writes the ends of executions in batches, and tells the answers that let a scope open up.
 //!
-//! An end that arrives while the database is away is kept and written when it is back, if its fence still stands.
+//! An end that arrives while the database is away is kept and written when it is back, if its fence still stands: also
+//! past the worker's lease, because nobody else could take the turn back from a database that was away for all.
 
 use super::{STORE_AWAY_MS, Shared};
 use crate::store::{Answer, Applied, Completion, Store};
@@ -23,7 +24,7 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    /// Waits until everything handed over is committed, as long as the lease stands.
+    /// Waits until everything handed over is committed, as long as the lease stands; what is left then goes on by itself.
     pub(super) async fn finish<S: Store>(self, shared: &Shared<S>) {
         self.finish.cancel();
         tokio::select! {
@@ -33,8 +34,9 @@ impl Writers {
         self.answers.abort();
     }
 
-    pub(super) fn abandon(self) {
-        self.completions.abort();
+    /// Leaves what was handed over to be written by itself, if its fences still stand.
+    pub(super) fn leave(self) {
+        self.finish.cancel();
         self.answers.abort();
     }
 }
@@ -69,10 +71,6 @@ async fn write_ends<S: Store>(
             }
         }
         loop {
-            if lost.is_cancelled() {
-                tracing::warn!(ends = batch.len(), "the lease is lost; these ends are another worker's to write");
-                return;
-            }
             match store.complete(batch.clone()).await {
                 Ok(applied) => {
                     let stale = applied.iter().filter(|applied| **applied == Applied::Void).count();
@@ -82,7 +80,8 @@ async fn write_ends<S: Store>(
                     break;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, ends = batch.len(), "ends could not be written yet");
+                    let lease_is_lost = lost.is_cancelled();
+                    tracing::warn!(%error, ends = batch.len(), lease_is_lost, "ends could not be written yet");
                     let clock = store.clock();
                     clock.sleep_until(clock.now_ms() + STORE_AWAY_MS).await;
                 }

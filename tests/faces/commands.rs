@@ -253,3 +253,22 @@ fn a_closed_pipe_ends_quietly() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
 }
+
+#[test]
+fn a_command_leaves_one_file_that_is_the_whole_database() {
+    let place = Place::with_provider("http://127.0.0.1:9/v1/", "");
+    place.write("j.json", r#"{"model":"m","provider":"sim","input":"i"}"#);
+    // Also one that ends badly.
+    for (arguments, code) in [(&["submit", "j.json"][..], 0), (&["jobs"], 0), (&["job", "0000"], 2)] {
+        let mut all = vec!["--config", "r.toml"];
+        all.extend(arguments);
+        assert_eq!(place.run(&all).code, code, "{arguments:?}");
+        let mut names: Vec<String> = std::fs::read_dir(place.dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with("r.db"))
+            .collect();
+        names.sort();
+        assert_eq!(names, ["r.db"], "{arguments:?}");
+    }
+}

@@ -5,5 +5,9 @@
 mod bench;
 mod cases;
 mod continuity;
+#[path = "../store/sqlite/contradictions.rs"]
+mod contradictions;
+mod hardships;
 mod kill;
+mod process;
 mod steering;

@@ -1,6 +1,7 @@
 //! The read connections. Whoever reads takes one and gives it back; nothing here can write.
 
 use super::conn::Conn;
+use super::place::Place;
 use crate::store::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -9,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(super) struct Readers {
     free: Arc<Semaphore>,
     home: Arc<Mutex<Vec<Conn>>>,
+    place: Place,
 }
 
 /// A connection on loan; it goes home when dropped.
@@ -20,12 +22,13 @@ pub(super) struct Loan {
 }
 
 impl Readers {
-    pub fn new(conns: Vec<Conn>) -> Self {
-        Self { free: Arc::new(Semaphore::new(conns.len())), home: Arc::new(Mutex::new(conns)) }
+    pub fn new(conns: Vec<Conn>, place: Place) -> Self {
+        Self { free: Arc::new(Semaphore::new(conns.len())), home: Arc::new(Mutex::new(conns)), place }
     }
 
     pub async fn take(&self) -> Result<Loan> {
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| Error::Closed)?;
+        self.place.check()?;
         let conn = self.home.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Ok(Loan { conn, home: Arc::clone(&self.home), _permit: permit })
     }

@@ -6,6 +6,7 @@
 //! (SQLite does that for a full disk or an interrupted statement) is tried again command by command.
 
 use super::conn::Conn;
+use super::place::Place;
 use super::tx::{Cache, Tx};
 use super::verbs::{self, Output, Request};
 use crate::store::{Completion, Error, NewJob, Result};
@@ -23,6 +24,7 @@ const GROUP_ROWS: usize = 4_000;
 
 pub(super) struct Writer {
     conn: Conn,
+    place: Place,
     cache: Cache,
     commands: mpsc::Receiver<Command>,
     changes: watch::Sender<u64>,
@@ -59,12 +61,13 @@ enum Aborted {
 impl Writer {
     pub fn new(
         conn: Conn,
+        place: Place,
         commands: mpsc::Receiver<Command>,
         changes: watch::Sender<u64>,
         group: usize,
         poll: Duration,
     ) -> Self {
-        Self { conn, cache: Cache::default(), commands, changes, group, poll, data_version: 0 }
+        Self { conn, place, cache: Cache::default(), commands, changes, group, poll, data_version: 0 }
     }
 
     /// Runs until every handle is gone or the store is closed, and what was queued is committed.
@@ -146,12 +149,18 @@ impl Writer {
         outputs: &mut [Option<Result<Output>>],
         moved: &mut bool,
     ) -> std::result::Result<(), Aborted> {
+        self.place.check().map_err(Aborted::All)?;
         self.conn.run(sqlx::query("BEGIN IMMEDIATE")).await.map_err(Aborted::All)?;
         match self.units(units, requests, outputs).await {
             Ok(any) => {
                 if let Err(error) = self.conn.run(sqlx::query("COMMIT")).await {
                     self.abandon().await;
                     return Err(Aborted::All(error));
+                }
+                // Once more before anything is acknowledged: what went into a file without a name is lost.
+                if let Err(gone) = self.place.check() {
+                    self.cache.forget();
+                    return Err(Aborted::All(gone));
                 }
                 *moved |= any;
                 Ok(())

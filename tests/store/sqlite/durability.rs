@@ -99,3 +99,26 @@ async fn what_was_acknowledged_survives_a_kill() {
         assert_eq!(store.turns(id).await.unwrap().len(), usize::from(row.state == JobState::Succeeded));
     }
 }
+
+/// SQLite itself goes on writing into a file that has no name any more.
+#[tokio::test]
+async fn nothing_is_acknowledged_into_a_file_that_was_moved_or_deleted() {
+    for moved in ["store.db", "store.db-wal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(&dir.path().join("store.db"), OpenOptions::default()).await.unwrap();
+        store.submit(jobs("m", 2)).await.unwrap();
+        let (here, there) = (dir.path().join(moved), dir.path().join("elsewhere"));
+        std::fs::rename(&here, &there).unwrap();
+        let new = jobs("m", 1);
+        let id = new[0].id;
+        assert!(matches!(store.submit(new).await, Err(Error::Gone { .. })), "{moved}");
+        assert!(matches!(store.job(id).await, Err(Error::Gone { .. })), "{moved}");
+        // Another file in its place does not do.
+        std::fs::write(&here, "").unwrap();
+        assert!(matches!(store.overview(T0).await, Err(Error::Gone { .. })), "{moved}");
+        std::fs::rename(&there, &here).unwrap();
+        store.submit(jobs("m", 1)).await.unwrap();
+        assert_eq!(store.overview(T0).await.unwrap().ready, 3);
+        store.close().await;
+    }
+}

@@ -1,5 +1,6 @@
 //! SQLite: the suite, and what is particular to it.
 
+mod contradictions;
 mod durability;
 mod harness;
 mod open;
