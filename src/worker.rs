@@ -194,12 +194,9 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
         let mut took = 0;
         let mut wake_ms = shared.clock.now_ms() + POLL_MS;
         if asked > 0 && shared.lease_is_fresh() {
-            let request = ClaimRequest {
-                worker: shared.id,
-                queues: shared.settings.queues.clone(),
-                room: asked,
-                now_ms: shared.clock.now_ms(),
-            };
+            let now_ms = shared.clock.now_ms();
+            let request =
+                ClaimRequest { worker: shared.id, queues: shared.settings.queues.clone(), room: asked, now_ms };
             match shared.store.claim(request).await {
                 Ok(turns) => {
                     took = u32::try_from(turns.len()).unwrap_or(u32::MAX);
@@ -208,7 +205,8 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
                         tasks.spawn(execution::run(Arc::clone(shared), turn, slot));
                     }
                     if took == 0 {
-                        wake_ms = shared.next_due_ms().await.map_or(wake_ms, |due_ms| due_ms.min(wake_ms));
+                        // As of the claim: an instant that passes between the two would be slept over.
+                        wake_ms = shared.next_due_ms(now_ms).await.map_or(wake_ms, |due_ms| due_ms.min(wake_ms));
                     }
                 }
                 Err(error) => {
@@ -274,8 +272,8 @@ impl<S: Store> Shared<S> {
         silent_ms * 3 < self.settings.lease_ms * 2
     }
 
-    async fn next_due_ms(&self) -> Option<i64> {
-        self.store.next_due_ms(self.clock.now_ms()).await.unwrap_or_else(|error| {
+    async fn next_due_ms(&self, claimed_ms: i64) -> Option<i64> {
+        self.store.next_due_ms(claimed_ms).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the next due instant could not be read");
             None
         })
