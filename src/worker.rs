@@ -27,6 +27,7 @@ use crate::store::{ClaimRequest, Store, WorkerId, WorkerRow};
 use hand::Hand;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +36,8 @@ use tokio_util::task::TaskTracker;
 const CLAIM_MOST: u32 = 256;
 /// How long the loop waits for a change at most, in milliseconds: the safety net under every wake-up.
 const POLL_MS: i64 = 1_000;
+/// How long freed slots are gathered while turns pour through.
+const GATHER: Duration = Duration::from_millis(2);
 /// How long a failed statement is waited out before it is tried again, in milliseconds.
 const STORE_AWAY_MS: i64 = 250;
 
@@ -183,9 +186,14 @@ async fn register<S: Store>(store: &S, clock: &Clock, settings: &Settings, stop:
 
 async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTracker) {
     let mut changes = shared.store.changes();
+    let mut busy = false;
     loop {
         if shared.stopping() {
             return;
+        }
+        // While turns pour through, a few slots are left to gather: a claim costs the same however many it takes.
+        if std::mem::take(&mut busy) && shared.hand.room() < shared.settings.concurrency / 2 {
+            tokio::time::sleep(GATHER).await;
         }
         // Interest is registered before asking, so that no wake-up is lost between the two.
         changes.borrow_and_update();
@@ -194,12 +202,9 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
         let mut took = 0;
         let mut wake_ms = shared.clock.now_ms() + POLL_MS;
         if asked > 0 && shared.lease_is_fresh() {
-            let request = ClaimRequest {
-                worker: shared.id,
-                queues: shared.settings.queues.clone(),
-                room: asked,
-                now_ms: shared.clock.now_ms(),
-            };
+            let now_ms = shared.clock.now_ms();
+            let request =
+                ClaimRequest { worker: shared.id, queues: shared.settings.queues.clone(), room: asked, now_ms };
             match shared.store.claim(request).await {
                 Ok(turns) => {
                     took = u32::try_from(turns.len()).unwrap_or(u32::MAX);
@@ -208,7 +213,8 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
                         tasks.spawn(execution::run(Arc::clone(shared), turn, slot));
                     }
                     if took == 0 {
-                        wake_ms = shared.next_due_ms().await.map_or(wake_ms, |due_ms| due_ms.min(wake_ms));
+                        // As of the claim: an instant that passes between the two would be slept over.
+                        wake_ms = shared.next_due_ms(now_ms).await.map_or(wake_ms, |due_ms| due_ms.min(wake_ms));
                     }
                 }
                 Err(error) => {
@@ -218,6 +224,7 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
             }
         }
         if took > 0 {
+            busy = true;
             continue;
         }
         wait_for_work(shared, &mut changes, freed, wake_ms).await;
@@ -274,8 +281,8 @@ impl<S: Store> Shared<S> {
         silent_ms * 3 < self.settings.lease_ms * 2
     }
 
-    async fn next_due_ms(&self) -> Option<i64> {
-        self.store.next_due_ms(self.clock.now_ms()).await.unwrap_or_else(|error| {
+    async fn next_due_ms(&self, claimed_ms: i64) -> Option<i64> {
+        self.store.next_due_ms(claimed_ms).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the next due instant could not be read");
             None
         })

@@ -4,13 +4,22 @@
 //! past the worker's lease, because nobody else could take the turn back from a database that was away for all.
 
 use super::{STORE_AWAY_MS, Shared};
-use crate::store::{Answer, Applied, Completion, Store};
+use crate::store::{self, Answer, Applied, Completion, Store};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The most completions of one transaction: batches of 500 gain little over these and hold the writer longer.
 const BATCH_MOST: usize = 200;
+/// How often ends that the database refuses, rather than is away for, are tried again, in milliseconds.
+const REFUSED_AGAIN_MS: i64 = 5_000;
+/// A batch smaller than this, close behind the one before, is waited for a little: a commit costs the same whatever is
+/// in it.
+const BATCH_FEW: usize = 32;
+const CLOSE_BEHIND: Duration = Duration::from_millis(4);
+const LINGER: Duration = Duration::from_micros(1_500);
 /// Ends that may wait for the writer before executions wait for it.
 const BACKLOG: usize = 4_096;
 
@@ -59,36 +68,85 @@ async fn write_ends<S: Store>(
     lost: CancellationToken,
     finish: CancellationToken,
 ) {
+    let clock = store.clock().clone();
     let mut batch = Vec::with_capacity(BATCH_MOST);
+    let mut refused = Vec::new();
+    let mut again_ms = 0;
+    let mut committed: Option<Instant> = None;
     loop {
         tokio::select! {
             biased;
-            count = ends.recv_many(&mut batch, BATCH_MOST) => if count == 0 { return },
+            _ = clock.sleep_until(again_ms), if !refused.is_empty() => {
+                refused = each_by_itself(&store, refused).await;
+                again_ms = clock.now_ms() + REFUSED_AGAIN_MS;
+                continue;
+            }
+            count = ends.recv_many(&mut batch, BATCH_MOST) => if count == 0 { break },
             () = finish.cancelled() => {
                 // Every execution has ended: what was sent is already in the channel.
                 ends.close();
                 continue;
             }
         }
-        loop {
-            match store.complete(batch.clone()).await {
-                Ok(applied) => {
-                    let stale = applied.iter().filter(|applied| **applied == Applied::Void).count();
-                    if stale > 0 {
-                        tracing::warn!(stale, "ends of turns that had been taken back were not written");
-                    }
-                    break;
-                }
-                Err(error) => {
-                    let lease_is_lost = lost.is_cancelled();
-                    tracing::warn!(%error, ends = batch.len(), lease_is_lost, "ends could not be written yet");
-                    let clock = store.clock();
-                    clock.sleep_until(clock.now_ms() + STORE_AWAY_MS).await;
-                }
+        if batch.len() < BATCH_FEW && committed.is_some_and(|at| at.elapsed() < CLOSE_BEHIND) {
+            tokio::time::sleep(LINGER).await;
+            while batch.len() < BATCH_MOST
+                && let Ok(end) = ends.try_recv()
+            {
+                batch.push(end);
             }
         }
-        batch.clear();
+        let mut fresh = write(&store, std::mem::take(&mut batch), &lost).await;
+        committed = Some(Instant::now());
+        if !fresh.is_empty() {
+            again_ms = clock.now_ms() + REFUSED_AGAIN_MS;
+            refused.append(&mut fresh);
+        }
     }
+    let left = each_by_itself(&store, refused).await;
+    if !left.is_empty() {
+        tracing::error!(
+            ends = left.len(),
+            "ends are refused by the database; their turns are taken back with the lease"
+        );
+    }
+}
+
+/// Writes a batch, waiting for a database that is away. Returns the ends that it refuses for what they are.
+async fn write<S: Store>(store: &S, batch: Vec<Completion>, lost: &CancellationToken) -> Vec<Completion> {
+    loop {
+        match store.complete(batch.clone()).await {
+            Ok(applied) => {
+                let stale = applied.iter().filter(|applied| **applied == Applied::Void).count();
+                if stale > 0 {
+                    tracing::warn!(stale, "ends of turns that had been taken back were not written");
+                }
+                return Vec::new();
+            }
+            Err(error @ (store::Error::Undecodable { .. } | store::Error::Database(_))) => {
+                tracing::warn!(%error, ends = batch.len(), "ends were refused; each is written by itself");
+                return each_by_itself(store, batch).await;
+            }
+            Err(error) => {
+                let lease_is_lost = lost.is_cancelled();
+                tracing::warn!(%error, ends = batch.len(), lease_is_lost, "ends could not be written yet");
+                let clock = store.clock();
+                clock.sleep_until(clock.now_ms() + STORE_AWAY_MS).await;
+            }
+        }
+    }
+}
+
+/// Writes each end in a transaction of its own; returns those that could not be written.
+async fn each_by_itself<S: Store>(store: &S, ends: Vec<Completion>) -> Vec<Completion> {
+    let mut left = Vec::new();
+    for end in ends {
+        if let Err(error) = store.complete(vec![end.clone()]).await {
+            tracing::warn!(%error, job.id = %end.job_id, "an end could not be written");
+            left.push(end);
+        }
+    }
+    left
 }
 
 async fn tell_answers<S: Store>(store: S, mut told: mpsc::UnboundedReceiver<Answer>) {

@@ -305,7 +305,7 @@ const QUESTIONS: usize = 7;
 fn drill_spec(n: usize) -> Value {
     json!({"model": format!("m-{}", n % 5), "provider": "sim", "queue": format!("q-{}", n % 3),
            "input": format!("Question {}?", n % QUESTIONS), "labels": {"question": (n % QUESTIONS).to_string()},
-           "stream": n % 4 != 0})
+           "stream": !n.is_multiple_of(4)})
 }
 
 /// One client: submits its share in its own way, repeating what had no answer.
@@ -347,19 +347,15 @@ async fn client(
                     Err(()) => Err(()),
                 },
             };
-            match acks {
-                Ok(acks) => {
-                    for (key, id) in acks {
-                        let before = known.keyed.insert(key.clone(), id.clone());
-                        assert!(before.is_none_or(|before| before == id), "{key} is two jobs");
-                    }
-                    break;
+            if let Ok(acks) = acks {
+                for (key, id) in acks {
+                    let before = known.keyed.insert(key.clone(), id.clone());
+                    assert!(before.is_none_or(|before| before == id), "{key} is two jobs");
                 }
-                Err(()) => {
-                    known.broken_off += 1;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
+                break;
             }
+            known.broken_off += 1;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         tokio::time::sleep(Duration::from_millis(15)).await;
     }
@@ -379,12 +375,12 @@ async fn single(http: &reqwest::Client, base: &str, key: Option<&str>, n: usize)
 }
 
 async fn bulk(http: &reqwest::Client, base: &str, key: &str, members: &[usize]) -> Result<Vec<(String, String)>, ()> {
-    let body: String = members.iter().map(|n| format!("{}\n", drill_spec(*n))).collect();
+    let lines: Vec<String> = members.iter().map(|n| drill_spec(*n).to_string()).collect();
     let request = http
         .post(format!("{base}/v1/jobs/bulk"))
         .header("content-type", "application/x-ndjson")
         .header("idempotency-key", key)
-        .body(body);
+        .body(lines.join("\n"));
     let answer = request.send().await.map_err(drop)?.text().await.map_err(drop)?;
     let acks: Vec<Value> =
         answer.lines().map(|line| serde_json::from_str(line).map_err(drop)).collect::<Result<_, _>>()?;

@@ -169,6 +169,22 @@ pub(super) fn int_opt<T: TryFrom<i64>>(row: &SqliteRow, index: usize) -> Result<
     .transpose()
 }
 
+/// A counter of a turn. One that is out of range reads as the nearest that is in it: a damaged row must stop neither the
+/// batch that it stands in nor the rescue of others, and a job whose counter is at its end fails by it.
+pub(super) fn counter(row: &SqliteRow, index: usize) -> Result<u32> {
+    let wide: i64 = at(row, index)?;
+    Ok(u32::try_from(wide.max(0)).unwrap_or(u32::MAX))
+}
+
+/// A text that is read further on. One that cannot be decoded reads as empty, which is no valid text there: its own job
+/// fails by it, and no other.
+pub(super) fn text_at(row: &SqliteRow, index: usize) -> String {
+    at(row, index).unwrap_or_else(|error| {
+        tracing::error!(%error, "a damaged text was read as empty");
+        String::new()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::widen;

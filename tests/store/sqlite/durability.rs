@@ -122,3 +122,35 @@ async fn nothing_is_acknowledged_into_a_file_that_was_moved_or_deleted() {
         store.close().await;
     }
 }
+
+/// Damage done from outside stops its own job, and nobody else's.
+#[tokio::test]
+async fn a_damaged_row_stops_neither_a_claim_nor_the_rescue_of_others() {
+    use sqlx::Connection;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let store = open(&path, OpenOptions::default()).await.unwrap();
+    let new = jobs("m", 3);
+    let ids: Vec<JobId> = new.iter().map(|job| job.id).collect();
+    store.submit(new).await.unwrap();
+    let mut outside = sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    for (damage, id) in [
+        ("UPDATE jobs SET spec = CAST(x'22ff22' AS TEXT) WHERE job_id = ?1", ids[0]),
+        ("UPDATE turns SET executions = 9000000000 WHERE job_id = ?1", ids[1]),
+    ] {
+        sqlx::query(damage).bind(id.0.as_bytes().as_slice()).execute(&mut outside).await.unwrap();
+    }
+    let worker = WorkerId::fresh();
+    let row =
+        WorkerRow { id: worker, queues: vec![], started_ms: T0, heartbeat_ms: T0, lease_ms: LEASE_MS, concurrency: 9 };
+    store.register_worker(row).await.unwrap();
+    let turns = store.claim(ClaimRequest { worker, queues: vec![], room: 9, now_ms: T0 }).await.unwrap();
+    assert_eq!(turns.len(), 3);
+    let of = |id: JobId| turns.iter().find(|turn| turn.job_id == id).unwrap();
+    assert_eq!((of(ids[0]).spec.as_str(), of(ids[1]).executions), ("", u32::MAX));
+    let request = Rescue { now_ms: T0 + LEASE_MS, limit: 9, lost_in_a_row: 3, executions: 8 };
+    let rescued = store.rescue(request).await.unwrap();
+    assert_eq!((rescued.workers, rescued.requeued, rescued.failed), (1, 2, 1));
+    assert_eq!(store.job(ids[1]).await.unwrap().unwrap().state, JobState::Failed);
+    store.close().await;
+}

@@ -4,7 +4,7 @@ use super::ledger;
 use super::workers;
 use crate::admission::{Lane, grants};
 use crate::store::ledger::{InHand, Ledger};
-use crate::store::sqlite::tx::{Tx, at, fence_at, hex, int, job_at, json, sql};
+use crate::store::sqlite::tx::{Tx, at, counter, fence_at, hex, job_at, json, sql, text_at};
 use crate::store::{ClaimRequest, ClaimedTurn, Fence, Grant, JobId, LaneKey, Result, ScopeKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -143,15 +143,15 @@ async fn take(tx: &mut Tx<'_>, wanted: &[(i64, u32)], now_ms: i64) -> Result<Vec
                 turn: ClaimedTurn {
                     job_id: job_at(&row, 0)?,
                     fence: Fence(0),
-                    seq: int(&row, 3)?,
+                    seq: counter(&row, 3)?,
                     lane: lane.clone(),
-                    entry: at(&row, 8)?,
-                    spec: at(&row, 9)?,
+                    entry: text_at(&row, 8),
+                    spec: text_at(&row, 9),
                     created_ms: at(&row, 10)?,
                     deadline_ms: at(&row, 11)?,
-                    executions: int(&row, 4)?,
-                    deferrals: int(&row, 5)?,
-                    repairs: int(&row, 6)?,
+                    executions: counter(&row, 4)?,
+                    deferrals: counter(&row, 5)?,
+                    repairs: counter(&row, 6)?,
                     waiting_since_ms: at(&row, 7)?,
                     grant: Grant { permit_ms: now_ms, probe: None, ramping: false, barren: 0 },
                 },

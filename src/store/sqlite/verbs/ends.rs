@@ -3,7 +3,7 @@
 use crate::failure::{CancelPoint, ErrorDocument};
 use crate::store::ledger::InHand;
 use crate::store::sqlite::text;
-use crate::store::sqlite::tx::{Tx, at, blob, fence_at, hex, int, job_at, json, sql};
+use crate::store::sqlite::tx::{Tx, at, blob, counter, fence_at, hex, job_at, json, sql};
 use crate::store::{Error, EvidenceRow, Fence, InboxRow, JobId, JobState, Result, SendRow, TurnRecord};
 use sqlx::sqlite::SqliteRow;
 use std::collections::HashMap;
@@ -71,13 +71,13 @@ pub(super) fn running_of(row: &SqliteRow) -> Result<Running> {
         permit_no: at::<Option<i64>>(row, 6)?.unwrap_or(0),
         in_flight: at::<i64>(row, 7)? == 1,
         cancel_ms: at(row, 8)?,
-        seq: int(row, 9)?,
+        seq: counter(row, 9)?,
         priority: at(row, 10)?,
         rank_ms: at(row, 11)?,
-        executions: int(row, 12)?,
-        deferrals: int(row, 13)?,
-        repairs: int(row, 14)?,
-        lost: int(row, 15)?,
+        executions: counter(row, 12)?,
+        deferrals: counter(row, 13)?,
+        repairs: counter(row, 14)?,
+        lost: counter(row, 15)?,
         waiting_since_ms: at(row, 16)?,
         parked_ms: at(row, 17)?,
         claimed_ms: at::<Option<i64>>(row, 18)?.unwrap_or(0),
