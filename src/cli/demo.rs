@@ -93,6 +93,7 @@ pub async fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let sim = Sim::start(scenario, SimOptions::default()).await.map_err(|error| {
         Trouble::new(Kind::Unreachable, format!("the simulated provider cannot listen ({})", error.source))
     })?;
+    let mut asked = Signals::new();
     let dir = tempfile::tempdir()?;
     let config = configuration(&sim.url(), dir.path())?;
     let store = app::open_store(&config).await?;
@@ -103,13 +104,12 @@ pub async fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let ids = submit(&store, &config).await?;
     if !out.json {
         out.line(format!(
-            "{} jobs of {} models go to a simulated provider that meters, refuses, drops and breaks.\n",
+            "{} jobs of {} models go to a simulated provider that refuses and breaks.\n",
             ids.len(),
             JOBS.len()
         ))?;
         out.flush()?;
     }
-    let mut asked = Signals::new();
     let watched = tokio::select! {
         watched = watch(&store, &ids, started_ms) => watched,
         () = asked.next() => {
