@@ -66,7 +66,7 @@ const REDRAW: Duration = Duration::from_millis(200);
 const NEXT: &str = "\nWhere to look next
   reprieve demo --keep    the same, with its API and database kept
   reprieve sim --help     the simulated provider alone, for jobs of your own
-  reprieve --help         every command; README.md goes on with your own provider";
+  reprieve --help         every command; README.md has your own provider";
 const MOST: u32 = 1_000;
 
 /// The document of `--json`.
