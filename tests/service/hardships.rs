@@ -282,3 +282,19 @@ async fn an_end_that_is_refused_holds_up_no_other() {
     bench.succeeded(slow).await;
     assert!(bench.turns(quick).await.is_empty(), "what was refused left a trace");
 }
+
+#[tokio::test]
+async fn a_service_whose_database_takes_no_writes_is_not_ready() {
+    let place = Place::new("", "").await;
+    let service = place.start(&["serve", "--no-worker"]).await;
+    let ready = || async { reqwest::get(format!("{}/readyz", service.url())).await.unwrap() };
+    assert_eq!(ready().await.status(), 200);
+    let mut other = sqlx::SqliteConnection::connect(&place.config.database).await.unwrap();
+    sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+    let answer = ready().await;
+    assert_eq!(answer.status(), 503);
+    assert!(answer.text().await.unwrap().contains("locked by another process"));
+    sqlx::query("COMMIT").execute(&mut other).await.unwrap();
+    assert_eq!(ready().await.status(), 200);
+    service.stop().await;
+}
