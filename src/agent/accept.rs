@@ -82,7 +82,7 @@ impl Entry {
 /// # Errors
 /// The first thing that is wrong, by its place in the job.
 pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String>) -> Result<NewJob, SpecError> {
-    let spec = JobSpec::parse(text)?;
+    let (spec, digest) = JobSpec::parse_with_digest(text)?;
     let (entry, found) = directory.find(spec.provider.as_deref())?;
     if let Some(variable) = &found.missing_key {
         let problem = format!("`{entry}` has no key and cannot send: set {variable}, then start again");
@@ -116,7 +116,7 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
         lane: LaneKey { queue: spec.queue, tenant: spec.tenant.unwrap_or_default(), scope: found.scope(&spec.model) },
         entry: entry.to_owned(),
         idempotency_key,
-        digest: spec.digest,
+        digest,
         spec: text.to_owned(),
         priority: spec.priority,
         due_ms,

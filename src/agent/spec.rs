@@ -35,8 +35,6 @@ pub struct JobSpec {
     pub delivery: Delivery,
     /// Bounds one execution; `None`: not bounded.
     pub turn_timeout_ms: Option<i64>,
-    /// A digest of the canonical spec, its idempotency key left out.
-    pub digest: String,
 }
 
 #[derive(Clone, Debug)]
@@ -118,18 +116,32 @@ const UNSUPPORTED: [&str; 3] = ["tools", "webhook", "max_total_tokens"];
 const NAME_MARKS: &str = "_.-";
 const TENANT_MARKS: &str = "_.:/@-";
 
+/// The JSON of a spec of a size that is taken.
+fn tree_of(text: &str) -> Result<Value, SpecError> {
+    if text.len() > limits::JOB_BYTES {
+        let problem = format!("the job has {} bytes; at most {} are taken", text.len(), limits::JOB_BYTES);
+        return Err(SpecError::new("/", problem));
+    }
+    tree(text)
+}
+
 impl JobSpec {
     /// Reads and validates one job.
     ///
     /// # Errors
     /// The first thing that is wrong, by its place.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
-        if text.len() > limits::JOB_BYTES {
-            let problem = format!("the job has {} bytes; at most {} are taken", text.len(), limits::JOB_BYTES);
-            return Err(SpecError::new("/", problem));
-        }
-        let value = tree(text)?;
+        Self::read(tree_of(text)?, text)
+    }
+
+    /// The same, with a digest of the canonical spec, its idempotency key left out.
+    pub(crate) fn parse_with_digest(text: &str) -> Result<(Self, String), SpecError> {
+        let value = tree_of(text)?;
         let digest = super::digest::of(&value);
+        Ok((Self::read(value, text)?, digest))
+    }
+
+    fn read(value: Value, text: &str) -> Result<Self, SpecError> {
         let mut job = Members::of(value, "")?;
         job.check(&KNOWN, &UNSUPPORTED)?;
         let is_raw = job.has("raw");
@@ -156,7 +168,6 @@ impl JobSpec {
             policy: job.take_with("policy", named)?,
             delivery: job.read("delivery", delivery)?.unwrap_or_default(),
             turn_timeout_ms: job.read("turn_timeout", |value, at| duration_ms(value, at, 1))?,
-            digest,
         })
     }
 

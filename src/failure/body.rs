@@ -16,7 +16,7 @@ const MAX_DOCUMENTS: usize = 12;
 /// A longer text is not searched for JSON inside it, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
 /// The objects of a document that may carry an error's members, in the order in which rules look at them.
-const NODES: [&str; 16] = [
+const NODES: [&str; 18] = [
     "",
     "/error",
     "/error/innererror",
@@ -26,6 +26,8 @@ const NODES: [&str; 16] = [
     "/error/error",
     "/response/error",
     "/response",
+    "/choices/0/error",
+    "/choices/0/error/metadata",
     "/errors/0",
     "/error/errors/0",
     "/detail",

@@ -76,7 +76,9 @@ pub fn is_error_body(body: &Value) -> bool {
         || object.get("object").and_then(Value::as_str) == Some("error")
         || body.pointer("/promptFeedback/blockReason").is_some_and(|reason| !reason.is_null())
         || finish == Some("error")
-        || body.pointer("/response/error").is_some_and(|error| !error.is_null())
+        || ["/response/error", "/choices/0/error"]
+            .iter()
+            .any(|place| body.pointer(place).is_some_and(|error| !error.is_null()))
         || is_numbered(body)
 }
 
@@ -218,6 +220,7 @@ fn status(body: &Value) -> Option<u16> {
         "/status_code",
         "/error/status_code",
         "/response/error/code",
+        "/choices/0/error/code",
     ];
     places.iter().find_map(|place| {
         let number = body.pointer(place)?.as_u64()?;
@@ -261,6 +264,7 @@ mod tests {
             json!({"type": "response.failed", "response": {}}),
             json!({"promptFeedback": {"blockReason": "SAFETY"}}),
             json!({"choices": [{"finish_reason": "error"}]}),
+            json!({"choices": [{"error": {"code": 502, "message": "x"}}]}),
             json!([{"error": {"code": 429}}]),
             json!({"base_resp": {"status_code": 1008}}),
         ];

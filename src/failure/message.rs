@@ -32,6 +32,9 @@ pub(super) fn stripped(text: &str) -> Vec<&str> {
 
 /// The code in brackets with which some relays begin (`[rate_limit_exceeded] …`).
 pub(super) fn bracketed(text: &str) -> Option<&str> {
+    if let Some((code, _)) = boxed(text) {
+        return Some(code);
+    }
     let inside = text.trim_start().strip_prefix('[')?.split_once(']')?.0;
     let word =
         !inside.is_empty() && inside.len() <= 64 && inside.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -91,8 +94,18 @@ fn sentence_end(text: &str) -> usize {
 
 /// What follows one relay prefix, where the text begins with one.
 fn without_prefix(text: &str) -> Option<&str> {
-    if let Some(rest) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-        return (rest.0.len() <= MAX_PREFIX && !rest.0.contains(' ')).then(|| rest.1.trim_start());
+    if let Some((_, rest)) = boxed(text) {
+        return Some(rest.trim_start());
+    }
+    if let Some(rest) = after_status(text) {
+        return Some(rest.trim_start());
+    }
+    if let Some((inside, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let rest = rest.strip_prefix(':').unwrap_or(rest).strip_prefix(' ')?;
+        return (inside.len() <= MAX_PREFIX && !inside.contains(' ')).then(|| rest.trim_start());
+    }
+    if let Some(rest) = after_boto(text) {
+        return Some(rest.trim_start());
     }
     let (prefix, rest) = [": ", " - ", ":\n", " · ", "："]
         .iter()
@@ -101,8 +114,35 @@ fn without_prefix(text: &str) -> Option<&str> {
     (prefix.len() <= MAX_PREFIX && is_relay_prefix(prefix)).then(|| rest.trim_start())
 }
 
+/// The vendor's number and what its sentence's own brackets hold: `[1308][Usage limit reached.][20260901]`.
+fn boxed(text: &str) -> Option<(&str, &str)> {
+    let (code, rest) = text.trim_start().strip_prefix('[')?.split_once("][")?;
+    ((3..=6).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_digit())).then_some((code, rest))
+}
+
+/// `An error occurred (Exception) when calling the X operation (reached max retries: 4): …`, as AWS's Python client words it.
+fn after_boto(text: &str) -> Option<&str> {
+    let (named, rest) = text.strip_prefix("An error occurred (")?.split_once(" operation")?;
+    let (between, rest) = match rest.strip_prefix(" (") {
+        Some(rest) => rest.split_once("): ")?,
+        None => ("", rest.strip_prefix(": ")?),
+    };
+    (named.len() <= MAX_PREFIX && between.len() <= MAX_PREFIX).then_some(rest)
+}
+
+/// What follows a status with which a client library begins its message: `429 Too many`, `<400> Range.Error: …`.
+fn after_status(text: &str) -> Option<&str> {
+    let (status, rest) = match text.strip_prefix('<') {
+        Some(text) => text.split_once("> ")?,
+        None => text.split_once(' ')?,
+    };
+    let is_status = status.len() == 3 && status.starts_with(['4', '5']) && status.bytes().all(|b| b.is_ascii_digit());
+    // `500 Internal error` is a status and its message, `500 - tokens` and `429: x` are the marks' own.
+    (is_status && rest.starts_with(|c: char| c.is_alphabetic() || matches!(c, '"' | '\'' | '`'))).then_some(rest)
+}
+
 /// `litellm.RateLimitError`, `AzureException`, `API error (status 403 Forbidden)`, `Error code: 400`, `azure-openai error`,
-/// `Error from provider (X)`, `Upstream request failed`, `permission-denied`, `429`.
+/// `Error from provider (X)`, `Upstream request failed`, `permission-denied`, `REQUEST_LIMIT_EXCEEDED`, `A.B.C`, `429`.
 fn is_relay_prefix(prefix: &str) -> bool {
     let prefix = prefix.trim();
     let lower = prefix.to_ascii_lowercase();
@@ -112,7 +152,12 @@ fn is_relay_prefix(prefix: &str) -> bool {
     let numbered = first_word_only && prefix.len() == 3 && prefix.bytes().all(|b| b.is_ascii_digit());
     let coded = first_word_only
         && prefix.contains(['-', '_'])
-        && prefix.bytes().all(|b| b.is_ascii_lowercase() || b == b'-' || b == b'_');
+        && (prefix.bytes().all(|b| b.is_ascii_lowercase() || b == b'-' || b == b'_')
+            || prefix.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'));
+    let dotted = first_word_only
+        && prefix.split('.').count() > 1
+        && prefix.split('.').all(|part| part.starts_with(|c: char| c.is_ascii_uppercase()))
+        && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.');
     let status = lower.starts_with("api error (")
         || lower.starts_with("error from provider")
         || lower.starts_with("error code")
@@ -120,8 +165,10 @@ fn is_relay_prefix(prefix: &str) -> bool {
         || lower.starts_with("status code")
         || lower.starts_with("invalid status code")
         || lower.starts_with("provider returned error")
-        || lower.starts_with("received error from");
-    ends_as_fault || numbered || coded || status
+        || lower.starts_with("received error from")
+        || lower.starts_with("request rejected (")
+        || lower == "bad request";
+    ends_as_fault || numbered || coded || dotted || status
 }
 
 #[cfg(test)]
@@ -135,6 +182,17 @@ mod tests {
         assert_eq!(last("API error (status 403 Forbidden): permission-denied: Your team is out."), "Your team is out.");
         assert_eq!(last("azure-openai error: The system is busy."), "The system is busy.");
         assert_eq!(last("Error code: 400 - prompt is too long"), "prompt is too long");
+        assert_eq!(last("429 Too many."), "Too many.");
+        assert_eq!(last("<400> InternalError.Algo.InvalidParameter: Range is 5."), "Range is 5.");
+        assert_eq!(last("REQUEST_LIMIT_EXCEEDED: Slow down."), "Slow down.");
+        assert_eq!(last("Bad request: prompt is too long"), "prompt is too long");
+        assert_eq!(last("[1308][Limit reached. Wait.][2026]"), "Limit reached. Wait.][2026]");
+        assert_eq!(last("[a/b-4] [400]: You're out."), "You're out.");
+        assert_eq!(last("API Error: Request rejected (429) - Too many."), "Too many.");
+        let boto = "An error occurred (ThrottlingException) when calling the Converse operation";
+        for after in [" (reached max retries: 4): Too many.", ": Too many."] {
+            assert_eq!(stripped(&format!("{boto}{after}")).last(), Some(&"Too many."));
+        }
         assert_eq!(
             last("Error from provider (Go): Upstream request failed: [rate_limit_exceeded] Slow down."),
             "Slow down."
@@ -151,6 +209,7 @@ mod tests {
     #[test]
     fn codes_in_brackets() {
         assert_eq!(bracketed("[rate_limit_exceeded] Slow"), Some("rate_limit_exceeded"));
+        assert_eq!(bracketed("[1308][Limit reached.][2026]"), Some("1308"));
         assert_eq!(bracketed("[see here] Slow"), None);
         assert_eq!(suffixed("insufficient balance (1008)"), Some("1008"));
         assert_eq!(suffixed("limit reached (33/32)"), None);

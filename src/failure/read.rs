@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::fault::{Ending, Fault, ResponseFault, Transport};
+use super::frame;
 use super::message::cap;
 use super::reading::{Allowance, Cause, Class, Failure, Reach, Receipt};
 use super::record::{Identity, Limit, ResetSource, SCHEMA_VERSION};
@@ -133,7 +134,16 @@ pub fn finish(reason: &str) -> Finish {
         | "content_filtered"
         | "guardrail_intervened"
         | "sensitive" => Finish::Filter,
-        "error" | "failed" | "cancelled" | "MALFORMED_FUNCTION_CALL" | "ERROR" | "network_error" => Finish::Broken,
+        "error"
+        | "failed"
+        | "cancelled"
+        | "MALFORMED_FUNCTION_CALL"
+        | "MALFORMED_RESPONSE"
+        | "UNEXPECTED_TOOL_CALL"
+        | "ERROR"
+        | "TIMEOUT"
+        | "network_error"
+        | "insufficient_system_resource" => Finish::Broken,
         _ => Finish::Complete,
     }
 }
@@ -153,9 +163,16 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
     };
     let window = allowance == Some(Allowance::Window);
     let refused = matches!(class, Class::RateLimit | Class::Quota);
+    // A frame whose finish reason alone says that it failed is a broken stream: tried again.
+    let broken = response
+        .body
+        .as_ref()
+        .filter(|_| rule.is_none() && response.status.is_none())
+        .and_then(frame::finish_reason)
+        .filter(|reason| finish(reason) == Finish::Broken);
     let retried = match class {
         Class::RateLimit | Class::Unavailable | Class::Timeout => true,
-        Class::ProviderError => rule.is_none() && by_status.retryable,
+        Class::ProviderError => rule.is_none() && (by_status.retryable || broken.is_some()),
         _ => false,
     };
     let named = kind_of_body(&body, &headers, &case).or_else(|| decided.and_then(|decided| decided.kind));
@@ -194,6 +211,7 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
         )),
         vendor_message: if receipt.redact_vendor_messages { None } else { vendor_message(&body) },
         retryable: retried || (window && judged.resume_at_ms.is_some()),
+        finish_reason: broken.as_deref().and_then(word),
         evidence: judged.evidence,
         ..Failure::blank(class, cause(class), false, receipt, rules)
     }

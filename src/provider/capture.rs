@@ -120,7 +120,9 @@ pub fn ending(input: &CaptureInput) -> Option<Ending> {
         return Some(Ending::Cancelled { at: CancelPoint::Streaming });
     }
     let ending = match input.transport {
-        Transport::Socket if input.body.trim().is_empty() => Some(Ending::Cancelled { at: CancelPoint::Streaming }),
+        Transport::Socket if input.body.trim().is_empty() || is_abort(&input.body) => {
+            Some(Ending::Cancelled { at: CancelPoint::Streaming })
+        }
         Transport::Socket => Some(Ending::Fault(broken_socket(&input.body))),
         Transport::SseFrame => stream(input),
         Transport::Http => match input.http_status {
@@ -216,9 +218,23 @@ fn ended(reason: &str) -> Option<Ending> {
     (finish(reason) != Finish::Complete).then(|| Ending::Finish { reason: reason.to_owned() })
 }
 
+/// Whether a client's own text says that its caller gave the call up. It is all that a capture has of a local fault.
+fn is_abort(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let aborted = ["request was aborted", "operation was aborted", "aborterror", "user aborted", "request aborted"];
+    !names_timeout(&text) && aborted.iter().any(|words| text.contains(words))
+}
+
+/// Whether a client's own text, in lower case, says that a wait of it ran out.
+fn names_timeout(text: &str) -> bool {
+    ["timed out", "timedout", "timeout"].iter().any(|word| text.contains(word))
+}
+
 /// The `reqwest::Error` of a body stream that fails with the captured text, walked.
 fn broken_socket(text: &str) -> Fault {
-    let failing = futures::stream::iter([Err::<bytes::Bytes, _>(std::io::Error::other(text.to_owned()))]);
+    use std::io::{Error, ErrorKind};
+    let kind = if names_timeout(&text.to_ascii_lowercase()) { ErrorKind::TimedOut } else { ErrorKind::Other };
+    let failing = futures::stream::iter([Err::<bytes::Bytes, _>(Error::new(kind, text.to_owned()))]);
     let response = http::Response::new(reqwest::Body::wrap_stream(failing));
     match futures::executor::block_on(reqwest::Response::from(response).bytes()) {
         Err(error) => {

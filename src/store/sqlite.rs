@@ -35,7 +35,6 @@ use readers::Readers;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
 use verbs::{Output, Request};
 use writer::{Command, Writer};
 
@@ -52,7 +51,8 @@ struct Inner {
     commands: Mutex<Option<mpsc::Sender<Command>>>,
     changes: watch::Receiver<u64>,
     readers: Readers,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Answers when the writer has ended.
+    writer: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Sqlite {
@@ -72,7 +72,8 @@ impl Sqlite {
         let (commands, queue) = mpsc::channel(QUEUE);
         let (changed, changes) = watch::channel(0);
         let poll = Duration::from_millis(options.poll_ms.max(1));
-        let writer = tokio::spawn(Writer::new(conn, place.clone(), queue, changed, options.group.max(1), poll).run());
+        let writer = Writer::new(conn, place.clone(), queue, changed, options.group.max(1), poll);
+        let writer = apart(writer).map_err(|error| Error::Open { url: url.to_owned(), why: error.to_string() })?;
         Ok(Self(Arc::new(Inner {
             clock,
             commands: Mutex::new(Some(commands)),
@@ -88,6 +89,19 @@ impl Sqlite {
         commands.send(Command { request, reply }).await.map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
+}
+
+/// Runs the writer on a thread and a runtime of its own: a transaction is some dozen steps, and each would wait its turn
+/// behind every task that the callers' runtime has to run.
+fn apart(writer: Writer) -> std::io::Result<oneshot::Receiver<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let (ended, end) = oneshot::channel();
+    std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
+        runtime.block_on(writer.run());
+        // Nobody may be waiting for it.
+        let _ = ended.send(());
+    })?;
+    Ok(end)
 }
 
 /// The writer answers each request in kind; anything else is a fault of this module.
@@ -242,9 +256,9 @@ impl Store for Sqlite {
         self.0.commands.lock().unwrap_or_else(PoisonError::into_inner).take();
         let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer
-            && let Err(error) = writer.await
+            && writer.await.is_err()
         {
-            tracing::error!(%error, "the writer did not end well");
+            tracing::error!("the writer did not end well");
         }
         self.0.readers.close().await;
     }

@@ -1,7 +1,7 @@
 //! Anything at all may arrive as status, headers and body. Nothing panics, the time stays linear, every string that is
 //! kept fits its grammar, and what a vendor sent stands in none of them.
 
-use crate::{NOW_MS, RULES, read, receipt};
+use crate::{RULES, read, receipt};
 use proptest::prelude::*;
 use reprieve::failure::{Candidate, Ending, Failure, Fault, Phase, Receipt, ResponseFault, Transport, frame};
 use serde_json::{Value, json};
@@ -264,5 +264,4 @@ fn json_in_text_a_hundred_deep_ends() {
         value = json!([value]);
     }
     check(&read(Some(429), &[], Some(value))).unwrap();
-    assert!(NOW_MS > 0);
 }

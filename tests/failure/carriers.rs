@@ -4,7 +4,7 @@
 use crate::{NOW_MS, read_fault};
 use genai::ModelIden;
 use genai::adapter::AdapterKind;
-use reprieve::failure::{Failure, Fault, ResponseFault, frame};
+use reprieve::failure::{Ending, Failure, Fault, ResponseFault, frame};
 use reprieve::recovery::{Decision, Delivery, OnTruncated, Policy, Situation, Spoken, recover};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn outcome(failure: &Failure) -> Outcome {
         on_truncated: OnTruncated::Continue,
         jitter: 0.0,
     };
-    let kind = failure.limit.as_ref().and_then(|limit| limit.kind).map(|kind| kind.as_str());
+    let kind = failure.limit.as_ref().and_then(|limit| limit.kind).map(reprieve::failure::LimitKind::as_str);
     let decision = recover(failure, &situation, &Policy::tiered());
     (failure.class.as_str(), failure.cause.as_str(), kind, failure.resume_at_ms, decision)
 }
@@ -152,4 +152,25 @@ fn one_refusal_is_read_the_same_however_it_is_carried() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_answer_that_only_says_it_failed_is_a_broken_stream_however_it_says_so() {
+    let bare = json!({"choices": [{"delta": {"content": ""}, "finish_reason": "error"}]});
+    let named = json!({"choices": [{"finish_reason": "error", "error": {"code": 502, "message": "gone"}}]});
+    assert!(frame::is_error_body(&bare) && frame::is_error_body(&named));
+    let retried = |class| (class, "provider_error", None, None, Decision::RetryInPlace { wait_ms: 750 });
+    let of_frame = read_fault(Fault::Response(frame::fault(bare)));
+    assert_eq!((outcome(&of_frame), of_frame.finish_reason.as_deref()), (retried("provider_error"), Some("error")));
+    // An error that the choice carries says more than its finish.
+    let of_choice = read_fault(Fault::Response(frame::fault(named)));
+    assert_eq!((outcome(&of_choice), of_choice.finish_reason), (retried("unavailable"), None));
+    for word in ["error", "failed", "cancelled", "MALFORMED_FUNCTION_CALL"] {
+        let ending = Ending::Finish { reason: word.into() };
+        let failure = Failure::read(&ending, &crate::receipt(), &crate::RULES);
+        assert_eq!((outcome(&failure), failure.finish_reason.as_deref()), (retried("provider_error"), Some(word)));
+    }
+    // What a terminal answer says about its finish makes nothing of it retryable.
+    let refused = ResponseFault { status: Some(400), ..frame::fault(json!({"choices": [{"finish_reason": "error"}]})) };
+    assert_eq!(outcome(&read_fault(Fault::Response(refused))).4, Decision::Fail);
 }

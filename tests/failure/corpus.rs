@@ -8,10 +8,13 @@ use reprieve::recovery::Policy;
 use serde_json::Value;
 
 const CORPUS: &str = include_str!("../corpus/failures.jsonl");
+/// Their siblings: of more vendors, relays and client libraries, and what those put around an error. `recalled` lines are
+/// written after a vendor's known wording, the others after what somebody met.
+const MORE: &str = include_str!("../corpus/more.jsonl");
 /// A reset read from prose, or rounded by its vendor, may differ by this much.
 const TOLERANCE_MS: i64 = 1_500;
-/// The share of lines that must be read right.
-const WANTED: f64 = 0.97;
+/// Of so many lines one may be read wrong.
+const ONE_WRONG_IN: usize = 33;
 
 /// The compared fields of one reading.
 #[derive(Debug, PartialEq)]
@@ -96,10 +99,10 @@ fn misses(row: &Value, answer: &Value) -> Vec<String> {
     out
 }
 
-#[test]
-fn the_collection_of_real_failures_is_read_right() {
-    let rows: Vec<Value> = CORPUS.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let feed: String = rows.iter().map(|row| format!("{}\n", row["input"])).collect();
+/// The lines of a collection that are read wrong, and how many there are.
+fn wrong(corpus: &str) -> (Vec<String>, usize) {
+    let rows: Vec<Value> = corpus.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let feed = rows.iter().map(|row| row["input"].to_string()).collect::<Vec<_>>().join("\n");
     let mut out = Vec::new();
     assert!(classify::run(feed.as_bytes(), &mut out, &Rules::embedded(), &Policy::tiered(), 0).unwrap());
     let answers: Vec<Value> =
@@ -112,8 +115,20 @@ fn the_collection_of_real_failures_is_read_right() {
             wrong.push(format!("{}: {}", row["id"], misses.join("; ")));
         }
     }
-    let right = 1.0 - wrong.len() as f64 / rows.len() as f64;
-    assert!(right >= WANTED, "{right:.3} of {} lines:\n{}", rows.len(), wrong.join("\n"));
+    (wrong, rows.len())
+}
+
+#[test]
+fn the_collection_of_real_failures_is_read_right() {
+    let (wrong, of) = wrong(CORPUS);
+    assert!(wrong.len() * ONE_WRONG_IN <= of, "{} of {of} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn their_siblings_are_read_right_to_the_last() {
+    let (wrong, of) = wrong(MORE);
+    assert!(of > 600);
+    assert!(wrong.is_empty(), "{} of {of} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

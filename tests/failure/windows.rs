@@ -128,7 +128,7 @@ fn a_clock_that_is_ahead_shifts_absolute_resets_and_no_deltas() {
     // 20 s behind us.
     let date = header("date", "Mon, 21 Sep 2026 14:13:00 GMT");
     let absolute = header("x-ratelimit-reset", "1790000010");
-    assert_eq!(at(&[absolute.clone()]), (Some(10_000), Some(10_000), 0));
+    assert_eq!(at(std::slice::from_ref(&absolute)), (Some(10_000), Some(10_000), 0));
     assert_eq!(at(&[absolute.clone(), date.clone()]), (Some(10_000), Some(30_000), 20_000));
     assert_eq!(at(&[absolute.clone(), date.clone(), header("age", "3")]), (Some(10_000), Some(10_000), 0));
     assert_eq!(at(&[header("retry-after", "10"), date]), (Some(10_000), Some(10_000), 0));

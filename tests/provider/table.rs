@@ -78,6 +78,22 @@ fn streamed(frames: &[&str]) -> Script {
     Box::new(move |mode| (mode == Mode::Streamed).then(|| vec![Act::Request, act.clone()]))
 }
 
+/// A whole answer, to the modes that do not stream.
+fn unstreamed(act: Act) -> Script {
+    Box::new(move |mode| (mode != Mode::Streamed).then(|| vec![Act::Request, act.clone()]))
+}
+
+/// A whole answer to a chat turn: a raw turn does not look at how it finished.
+fn plain(act: Act) -> Script {
+    Box::new(move |mode| (mode == Mode::Plain).then(|| vec![Act::Request, act.clone()]))
+}
+
+/// An answer that says of itself how it failed.
+fn ending_in(reason: &str) -> Act {
+    let choice = serde_json::json!({"index": 0, "message": {"content": ""}, "finish_reason": reason});
+    response("200 OK", &[JSON], serde_json::json!({ "choices": [choice] }).to_string())
+}
+
 fn faults(gate: &Arc<Notify>) -> Vec<(&'static str, Script, Timeouts)> {
     let frame = |text: &str| Act::Send(chunk(format!("{text}\n\n")));
     let last = || bytes(LAST_CHUNK);
@@ -105,6 +121,15 @@ fn faults(gate: &Arc<Notify>) -> Vec<(&'static str, Script, Timeouts)> {
         ("200, no whole JSON", same(vec![response("200 OK", &[JSON], "{\"choices\":")]), PATIENT),
         ("200, an error envelope", same(vec![response("200 OK", &[JSON], refusal)]), PATIENT),
         ("200, an array around it", same(vec![response("200 OK", &[JSON], format!("[{refusal}]"))]), PATIENT),
+        ("200, finish `error`", unstreamed(ending_in("error")), PATIENT),
+        ("200, finish `MALFORMED_FUNCTION_CALL`", plain(ending_in("MALFORMED_FUNCTION_CALL")), PATIENT),
+        (
+            "200, an error in its choice",
+            unstreamed(response("200 OK", &[JSON], r#"{"choices":[{"error":{"code":502,"message":"m"}}]}"#)),
+            PATIENT,
+        ),
+        ("finish `error` alone", streamed(&[&finish("error")]), PATIENT),
+        ("finish `failed` alone", streamed(&[&finish("failed")]), PATIENT),
         ("an error frame first", streamed(&[&format!("data: {refusal}")]), PATIENT),
         ("nothing but an end mark", streamed(&["data: [DONE]"]), PATIENT),
         ("a finish, no end mark", streamed(&[&delta("x"), &finish("stop")]), PATIENT),

@@ -238,7 +238,7 @@ fn a_raw_path_stays_below_the_endpoint() {
 
 #[test]
 fn the_digest_knows_what_a_job_means_and_not_how_it_is_written() {
-    let digest = |text: &str| JobSpec::parse(text).unwrap().digest;
+    let digest = |text: &str| JobSpec::parse_with_digest(text).unwrap().1;
     let one = digest(r#"{"model":"m","input":"a","labels":{"x":"1","y":"2"}}"#);
     assert_eq!(one.len(), 64);
     assert_eq!(

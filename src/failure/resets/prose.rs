@@ -160,6 +160,9 @@ fn is_last_word(text: &str, word: &str) -> bool {
 /// A duration in figures and units or words: `1.2s`, `6m0s`, `20 seconds`, `4 days 20 hours 9 minutes`, `20 秒`.
 fn duration(text: &str) -> Option<(i128, usize)> {
     let text = floor(text, 64);
+    if let Some(found) = span(text) {
+        return Some(found);
+    }
     let mut at = 0;
     let mut total = 0;
     let mut end = 0;
@@ -174,6 +177,18 @@ fn duration(text: &str) -> Option<(i128, usize)> {
         at += gap;
     }
     (end > 0).then_some((total, end))
+}
+
+/// A span as .NET writes it: `02:25:50`, `2.12:25:50` (days, hours, minutes, seconds).
+fn span(text: &str) -> Option<(i128, usize)> {
+    let len = text.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b':' | b'.')).count();
+    let figure = text.get(..len)?.trim_end_matches(['.', ':']);
+    let (days, clock) = figure.split_once('.').filter(|(_, rest)| rest.contains(':')).unwrap_or(("0", figure));
+    let parts: Vec<i128> = clock.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    let days: i128 = days.parse().ok().filter(|days| (0..1_000).contains(days))?;
+    let fits = (0..24).contains(&hours) && (0..60).contains(&minutes) && (0..60).contains(&seconds);
+    fits.then_some(((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000, figure.len()))
 }
 
 /// One figure with its unit.
@@ -249,6 +264,8 @@ mod tests {
             ("You've hit your limit · resets 3pm (UTC)", 10_800_000),
             ("usage limit reached|1788264060", 60_000),
             ("请在 20 秒后重试", 20_000),
+            ("Quota will be replenished in 2.12:25:50.", 217_550_000),
+            ("Quota will be replenished in 05:21:12.", 19_272_000),
             ("您的限额将在 2026-09-01 12:01:00 重置。", 60_000),
         ] {
             assert_eq!(waits(text), [ms], "{text}");

@@ -172,6 +172,7 @@ pub(in crate::failure) fn facts(case: &Case<'_>) -> Vec<Fact> {
         match name.as_str() {
             "x-amzn-errortype" => facts.push("aws_type", value.split(':').next().unwrap_or_default()),
             ":exception-type" | "x-amzn-exception-type" => facts.push("exception", value),
+            "x-codex-rate-limit-reached-type" => facts.push("code", value),
             _ => {}
         }
     }
@@ -219,7 +220,7 @@ impl Facts {
     }
 
     fn of_node(&mut self, node: &Map<String, Value>, at: &str) {
-        let pairs: [(&str, &'static str); 13] = [
+        let pairs: [(&str, &'static str); 14] = [
             ("code", if at.ends_with("innererror") { "innererror" } else { "code" }),
             ("Code", "code"),
             ("error_code", "error_code"),
@@ -233,6 +234,7 @@ impl Facts {
             ("__type", "aws_type"),
             ("name", "type"),
             ("error", "code"),
+            ("rate_limit_reached_type", "code"),
         ];
         for (member, field) in pairs {
             if let Some(value) = node.get(member) {
@@ -248,8 +250,10 @@ impl Facts {
     }
 
     fn of_document(&mut self, document: &Value) {
-        if let Some(kind) = document.pointer("/error/metadata/error_type").and_then(Value::as_str) {
-            self.push("error_type", kind);
+        for place in ["/error/metadata/error_type", "/choices/0/error/metadata/error_type"] {
+            if let Some(kind) = document.pointer(place).and_then(Value::as_str) {
+                self.push("error_type", kind);
+            }
         }
         if document.pointer("/error/metadata/reasons").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
             self.push("moderation", "reasons");
