@@ -12,7 +12,7 @@ pub(super) use matching::{Case, by_status, quota_words};
 
 use super::{Allowance, Class, LimitKind};
 use std::collections::HashMap;
-use template::Template;
+use template::{Starts, Template};
 
 /// The embedded rules.
 const EMBEDDED: &str = include_str!("rules/rules.toml");
@@ -24,8 +24,8 @@ pub struct Rules {
     all: Vec<Rule>,
     /// By code in lower case: indices into `all`.
     by_code: HashMap<String, Vec<usize>>,
-    /// Those with templates.
-    templated: Vec<usize>,
+    /// By how their templates begin.
+    by_start: Starts,
     /// Those that match by a header alone.
     by_header: Vec<usize>,
 }
@@ -114,14 +114,14 @@ impl Rules {
 
     fn index(&mut self) {
         self.by_code.clear();
-        self.templated.clear();
+        self.by_start = Starts::default();
         self.by_header.clear();
         for (index, rule) in self.all.iter().enumerate() {
             for code in &rule.codes {
                 self.by_code.entry(code.clone()).or_default().push(index);
             }
-            if !rule.templates.is_empty() {
-                self.templated.push(index);
+            for (place, template) in rule.templates.iter().enumerate() {
+                self.by_start.add(template, (index, place));
             }
             if rule.codes.is_empty() && rule.templates.is_empty() {
                 self.by_header.push(index);

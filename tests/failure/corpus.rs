@@ -156,6 +156,18 @@ fn prose_that_only_contains_a_known_sentence_falls_to_the_status() {
         (429, "nobody exceeded your current quota here", "rate_limit"),
         (429, "Usage of quota exceeded words is fine", "rate_limit"),
         (418, "Rate limit exceeded", "provider_error"),
+        // What relays and clients put around a sentence opens no door for it.
+        (400, "429 Too many requests, please wait before trying again.", "invalid_request"),
+        (404, "503 The model is overloaded", "invalid_request"),
+        (400, "Bad request: Too many requests", "invalid_request"),
+        (422, "BAD_TOOL: Too many tokens, please wait before trying again", "invalid_request"),
+        (
+            400,
+            "An error occurred (X) when calling the Y operation: Too many requests, please wait before trying again.",
+            "invalid_request",
+        ),
+        (400, "Maximum retries reached for this month", "invalid_request"),
+        (500, "Widget count and account balance is zero", "unavailable"),
     ];
     for (status, message, class) in cases {
         let body = serde_json::json!({"error": {"message": message, "code": "never_heard_of_it"}});

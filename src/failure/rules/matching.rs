@@ -79,16 +79,23 @@ impl Rules {
             .take(MAX_SENTENCES)
             .map(fold)
             .collect();
-        if folded.is_empty() {
-            return None;
-        }
-        let candidates = self.templated.iter().filter_map(|index| self.all.get(*index));
-        candidates
+        let mut hits: Vec<usize> = folded.iter().flat_map(|sentence| self.matching(sentence)).collect();
+        // Of equal rank the rule that stands first decides, whichever sentence it matched.
+        hits.sort_unstable();
+        hits.dedup();
+        hits.into_iter()
+            .filter_map(|index| self.all.get(index))
             .filter(|rule| rule.applies(case, facts) && rule.may_speak(case.status))
-            .filter(|rule| {
-                folded.iter().any(|sentence| rule.templates.iter().any(|template| template.matches(sentence)))
-            })
             .min_by_key(|rule| (!rule.operators, rank(rule)))
+    }
+
+    /// The indices of the rules that have a template for a folded sentence.
+    fn matching<'a>(&'a self, sentence: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let found = move |(rule, template): (usize, usize)| {
+            let template = self.all.get(rule)?.templates.get(template)?;
+            template.matches(sentence).then_some(rule)
+        };
+        self.by_start.of(sentence).filter_map(found)
     }
 }
 
@@ -327,6 +334,23 @@ mod tests {
             assert!(words.iter().any(|found| found == word), "{word}: {words:?}");
         }
         assert!(!words.iter().any(|found| found == "PerMinute"));
+    }
+
+    #[test]
+    fn looking_templates_up_by_their_start_finds_what_asking_all_of_them_finds() {
+        let rules = Rules::embedded();
+        let templates =
+            || rules.all.iter().enumerate().flat_map(|(at, rule)| rule.templates.iter().map(move |t| (at, t)));
+        let sentences = templates().map(|(_, template)| template.example());
+        let mut asked = 0;
+        for sentence in sentences.chain(["".into(), "a".into(), "该令".into(), "you".into(), "quot".into()]) {
+            let mut found: Vec<usize> = rules.matching(&sentence).collect();
+            found.sort_unstable();
+            let all: Vec<usize> = templates().filter(|(_, t)| t.matches(&sentence)).map(|(at, _)| at).collect();
+            assert_eq!(found, all, "{sentence}");
+            asked += usize::from(!all.is_empty());
+        }
+        assert!(asked > 500);
     }
 
     #[test]

@@ -3,6 +3,41 @@
 //!
 //! Matching takes each literal where it first occurs: linear in the sentence, whatever the template.
 
+use std::collections::HashMap;
+
+/// How many bytes of a template's beginning it is looked up by.
+const START: usize = 4;
+
+/// Where a template stands: the index of its rule, and its own in that rule.
+type Place = (usize, usize);
+
+/// Templates by how they begin, so that a sentence is compared with few of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Starts {
+    by_start: HashMap<[u8; START], Vec<Place>>,
+    /// Those that begin with a hole, or with less than a start.
+    others: Vec<Place>,
+}
+
+impl Starts {
+    pub(super) fn add(&mut self, template: &Template, place: Place) {
+        match template.parts.first() {
+            Some(Part::Literal(literal)) if literal.len() >= START => {
+                if let Some(start) = literal.as_bytes().first_chunk() {
+                    self.by_start.entry(*start).or_default().push(place);
+                }
+            }
+            _ => self.others.push(place),
+        }
+    }
+
+    /// The templates that a folded sentence could match.
+    pub(super) fn of(&self, sentence: &str) -> impl Iterator<Item = Place> {
+        let begun = sentence.as_bytes().first_chunk().and_then(|start| self.by_start.get(start));
+        begun.into_iter().flatten().chain(&self.others).copied()
+    }
+}
+
 /// A sentence with holes, made ready to match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
@@ -100,6 +135,20 @@ impl Template {
             Some(kind) => kind.holds(rest),
             None => rest.is_empty(),
         }
+    }
+}
+
+#[cfg(test)]
+impl Template {
+    /// A folded sentence that it matches.
+    pub(super) fn example(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Literal(literal) => literal.clone(),
+            Part::Hole(Hole::Number) => "12".to_owned(),
+            Part::Hole(Hole::Word) => "word".to_owned(),
+            Part::Hole(Hole::Text) => "some text".to_owned(),
+        };
+        self.parts.iter().map(part).collect()
     }
 }
 
