@@ -343,7 +343,7 @@ mod tests {
             || rules.all.iter().enumerate().flat_map(|(at, rule)| rule.templates.iter().map(move |t| (at, t)));
         let sentences = templates().map(|(_, template)| template.example());
         let mut asked = 0;
-        for sentence in sentences.chain(["".into(), "a".into(), "该令".into(), "you".into(), "quot".into()]) {
+        for sentence in sentences.chain([String::new(), "a".into(), "该令".into(), "you".into(), "quot".into()]) {
             let mut found: Vec<usize> = rules.matching(&sentence).collect();
             found.sort_unstable();
             let all: Vec<usize> = templates().filter(|(_, t)| t.matches(&sentence)).map(|(at, _)| at).collect();
