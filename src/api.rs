@@ -15,4 +15,4 @@ pub mod words;
 
 pub use jobs::conflict;
 pub use problem::{Kind, Problem};
-pub use server::{Api, bind, router, serve};
+pub use server::{Api, Waits, bind, router, serve};

@@ -18,6 +18,13 @@ use tokio_util::sync::CancellationToken;
 const POLL_MS: i64 = 1_000;
 /// How often changes are followed at most, in milliseconds.
 const FOLLOW_MS: i64 = 50;
+/// A database that took so long to answer was away, in milliseconds: locked, or out of reach.
+const AWAY_MS: i64 = 1_000;
+/// The least between two looks while the database is away, or was a moment ago, in milliseconds.
+const AWAY_NAP_MS: i64 = 250;
+/// For so long after that no turn is taken back, in milliseconds. A lease that ran out while nobody could renew proves
+/// nothing about its worker, which may renew now, and write the answers that it kept.
+const GRACE_MS: i64 = 2_000;
 /// Every five minutes, at second 7: away from everybody's full minute.
 const RETENTION_CRON: &str = "7 */5 * * * *";
 
@@ -50,16 +57,25 @@ pub async fn run<S: Store>(store: S, settings: Settings, stop: CancellationToken
 async fn timer<S: Store>(store: &S, settings: &Settings, stop: &CancellationToken) {
     let clock = store.clock().clone();
     let mut changes = store.changes();
+    let mut rescue_from_ms = i64::MIN;
     loop {
         changes.borrow_and_update();
         let looked_ms = clock.now_ms();
-        expire::run_once(store, looked_ms).await;
-        rescue::run_once(store, looked_ms, &settings.requeue).await;
+        let answered = expire::run_once(store, looked_ms).await.is_some();
+        let took_ms = clock.now_ms() - looked_ms;
+        if !answered || took_ms >= AWAY_MS {
+            rescue_from_ms = clock.now_ms() + GRACE_MS;
+        }
+        if looked_ms >= rescue_from_ms && rescue::run_once(store, looked_ms, &settings.requeue).await.is_none() {
+            rescue_from_ms = clock.now_ms() + GRACE_MS;
+        }
+        // What is due and may not or cannot be done yet does not become so any faster by being looked at all the time.
+        let nap_ms = if looked_ms < rescue_from_ms { AWAY_NAP_MS } else { 1 };
         let due_ms = store.next_due_ms(looked_ms).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the next due instant could not be read");
             None
         });
-        let wake_ms = due_ms.unwrap_or(i64::MAX).clamp(looked_ms + 1, looked_ms + POLL_MS);
+        let wake_ms = due_ms.unwrap_or(i64::MAX).clamp(looked_ms + nap_ms, looked_ms + POLL_MS);
         tokio::select! {
             () = stop.cancelled() => return,
             _ = clock.sleep_until(wake_ms) => {}

@@ -146,6 +146,9 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn holds(&self, query: Query) -> impl Future<Output = Result<Vec<HoldRow>>> + Send;
     /// Ended jobs in the order they ended; the cursor is resumable.
     fn results(&self, query: Query) -> impl Future<Output = Result<Page<JobRow>>> + Send;
+    /// Whether writes are taken now: commits one of no consequence. What a probe of readiness wants to know; that reads
+    /// are answered says nothing about a disk that is full.
+    fn takes_writes(&self) -> impl Future<Output = Result<()>> + Send;
     /// One line of figures: what is queued (ready or later), running, deferred, and has ever ended.
     fn overview(&self, now_ms: i64) -> impl Future<Output = Result<Overview>> + Send;
     /// Live workers (lease not lapsed).

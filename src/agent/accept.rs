@@ -45,8 +45,11 @@ impl Directory {
                 _ => format!("is missing, and there is not exactly one to choose; configured are: {}", known()),
             },
         };
-        let problem =
-            if self.entries.is_empty() { "cannot be found: no provider is configured".to_owned() } else { problem };
+        let problem = if self.entries.is_empty() {
+            "none is configured; add a section [providers.NAME] to the configuration".to_owned()
+        } else {
+            problem
+        };
         Err(SpecError::new("/provider", problem))
     }
 }
@@ -205,7 +208,7 @@ mod tests {
         let job = |members: &str| format!(r#"{{"model":"m","input":"x","provider":"a"{members}}}"#);
         assert!(accept(&job(""), &two, NOW_MS, None).is_ok());
         for (text, directory, expected) in [
-            (job(""), &none, "/provider: cannot be found: no provider is configured"),
+            (job(""), &none, "/provider: none is configured; add a section [providers.NAME] to the configuration"),
             (
                 r#"{"model":"m","input":"x"}"#.into(),
                 &two,

@@ -11,15 +11,36 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long an end waits for connections: a client that sends half a request would hold the process for ever.
-const GRACE: Duration = Duration::from_secs(5);
+/// After a failed accept (no descriptors left), before the next.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a server waits for its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// For a request's whole head, counted from when one may begin: a client that sends half of one, or none, would hold
+    /// a connection for ever. An idle connection is closed after it, too.
+    pub head: Duration,
+    /// For the end of what is being answered, once asked to stop.
+    pub grace: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { head: Duration::from_secs(30), grace: Duration::from_secs(5) }
+    }
+}
 
 /// What the routes work with.
 #[derive(Clone)]
@@ -54,23 +75,58 @@ pub async fn bind(server: &config::Server) -> Result<TcpListener, Problem> {
     })
 }
 
-/// Serves until `stop`; answers that have begun are finished, as far as [`GRACE`] lasts.
+/// Serves until `stop`; answers that have begun are finished, as far as [`Waits::grace`] lasts.
 ///
 /// # Errors
-/// When the listener breaks.
-pub async fn serve<S: Store>(listener: TcpListener, api: Api<S>, stop: CancellationToken) -> std::io::Result<()> {
-    let bound = listener.local_addr()?;
-    let asked = stop.clone();
-    let serving = axum::serve(listener, router(api, bound)).with_graceful_shutdown(asked.cancelled_owned());
-    tokio::select! {
-        served = serving.into_future() => served,
-        () = async {
-            stop.cancelled().await;
-            tokio::time::sleep(GRACE).await;
-        } => {
-            tracing::warn!("connections that were still open are closed; what they were not told was not acknowledged");
-            Ok(())
+/// When the listener's address is not to be had.
+pub async fn serve<S: Store>(
+    listener: TcpListener,
+    api: Api<S>,
+    waits: Waits,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let app = TowerToHyperService::new(router(api, listener.local_addr()?));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            // Ended ones are let go.
+            Some(_) = connections.join_next() => continue,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(connection(stream, app.clone(), waits.head, stop.clone()));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
+    }
+    drop(listener);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(waits.grace, ended).await.is_err() {
+        tracing::warn!("connections that were still open are closed; what they were not told was not acknowledged");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+/// One connection, until its client or `stop` ends it. `axum::serve` knows no limit to a head's arrival.
+async fn connection(stream: TcpStream, app: TowerToHyperService<Router>, head: Duration, stop: CancellationToken) {
+    // A connection that the client has closed already shows itself at the first read.
+    let _ = stream.set_nodelay(true);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(head);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), app));
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        // What the client did: it left, was too slow, or spoke no HTTP.
+        tracing::debug!(timeout = error.is_timeout(), "a connection broke off");
     }
 }
 
@@ -94,9 +150,9 @@ async fn healthz() -> Response {
     Json(json!({"status": "ok"})).into_response()
 }
 
-/// Ready: the database answers.
+/// Ready: the database takes writes, so that a job would be.
 async fn readyz<S: Store>(State(api): State<Api<S>>) -> Result<Response, Problem> {
-    api.store.overview(api.store.clock().now_ms()).await?;
+    api.store.takes_writes().await?;
     Ok(Json(json!({"status": "ready"})).into_response())
 }
 

@@ -143,6 +143,7 @@ pub fn state(state: JobState, deferred: bool) -> &'static str {
         JobState::Succeeded => "succeeded",
         JobState::Failed => "failed",
         JobState::Cancelled => "cancelled",
+        JobState::Unknown => "unknown",
     }
 }
 

@@ -37,8 +37,29 @@ pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
             source: None,
             text: "its tool calls need results from its client; nothing runs until they are posted".to_owned(),
         }),
-        JobState::Succeeded | JobState::Failed | JobState::Cancelled => None,
+        JobState::Succeeded | JobState::Failed | JobState::Cancelled | JobState::Unknown => None,
     }
+}
+
+/// The same for one cell of a list, the instant first: what stands in the columns beside it is not said again.
+#[must_use]
+pub fn in_brief(job: &JobRow, now_ms: i64) -> Option<String> {
+    let why = why(job, now_ms)?;
+    Some(match (why.reason.as_str(), why.until_ms, why.source.as_deref()) {
+        ("hold", Some(until_ms), source) => {
+            let source = match source {
+                Some("curve") | None => "our own curve",
+                Some(source) => source.rsplit('/').next().unwrap_or(source),
+            };
+            format!("until {}: {source}", words::instant_and_distance(until_ms, now_ms))
+        }
+        ("probe", ..) if job.hold.as_ref().is_some_and(|hold| hold.probe.is_some()) => {
+            "behind the probe that is in flight".to_owned()
+        }
+        ("probe", ..) => "its hold has ended: one probe goes first".to_owned(),
+        ("parked", ..) => "closed, and no reset was named; see `reprieve holds`".to_owned(),
+        _ => why.text,
+    })
 }
 
 /// The same of one job, where the live workers are known: one that nobody takes says so.

@@ -4,9 +4,10 @@
 //! The same store, worker and provider code as in production, on a database of its own that is deleted at the end.
 
 use super::out::Out;
-use super::service::{Running, Work, of_app};
-use super::table::{Align, Table};
+use super::service::{Running, Signals, Work, of_app};
+use super::table::{Align, Table, cut};
 use super::trouble::{Exit, Trouble};
+use super::words::{ending_in_brief, source_in_brief};
 use crate::agent::{Directory, accept};
 use crate::api::{self, Kind, words};
 use crate::app::{self, Service};
@@ -45,6 +46,10 @@ const JOBS: [(&str, &str, usize); 12] = [
     ("gemini", "demo-flash", 6),
     ("gemini", "demo-quick", 3),
 ];
+/// Models whose jobs are meant to fail: a revoked key and a prompt that is too long, which no waiting mends.
+const MEANT_TO_FAIL: [&str; 2] = ["demo-any", "demo-context"];
+/// What a live line's message may take of 80 columns.
+const MESSAGE: usize = 40;
 /// Entry, adapter, key, and the path of its API.
 const PROVIDERS: [(&str, &str, &str, &str); 5] = [
     ("openai", "openai", "sim-openai", "/v1/"),
@@ -57,6 +62,11 @@ const PROVIDERS: [(&str, &str, &str, &str); 5] = [
 const END_MS: i64 = 58_000;
 /// How often the live lines are drawn anew.
 const REDRAW: Duration = Duration::from_millis(200);
+/// Where to look after the tour.
+const NEXT: &str = "\nWhere to look next
+  reprieve demo --keep    the same, with its API and database kept
+  reprieve sim --help     the simulated provider alone, for jobs of your own
+  reprieve --help         every command; README.md has your own provider";
 const MOST: u32 = 1_000;
 
 /// The document of `--json`.
@@ -83,6 +93,7 @@ pub async fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let sim = Sim::start(scenario, SimOptions::default()).await.map_err(|error| {
         Trouble::new(Kind::Unreachable, format!("the simulated provider cannot listen ({})", error.source))
     })?;
+    let mut asked = Signals::new();
     let dir = tempfile::tempdir()?;
     let config = configuration(&sim.url(), dir.path())?;
     let store = app::open_store(&config).await?;
@@ -93,13 +104,27 @@ pub async fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let ids = submit(&store, &config).await?;
     if !out.json {
         out.line(format!(
-            "{} jobs of {} models go to a simulated provider that meters, refuses, drops and breaks.\n",
+            "{} jobs of {} models go to a simulated provider that refuses and breaks.\n",
             ids.len(),
             JOBS.len()
         ))?;
         out.flush()?;
     }
-    let jobs = watch(&store, &ids, started_ms).await?;
+    let watched = tokio::select! {
+        watched = watch(&store, &ids, started_ms) => watched,
+        () = asked.next() => {
+            Err(Trouble::new(Kind::Internal, "interrupted; nothing of the tour is kept"))
+        }
+    };
+    let jobs = match watched {
+        Ok(jobs) => jobs,
+        Err(trouble) => {
+            running.end().await?;
+            store.close().await;
+            sim.shutdown().await;
+            return Err(trouble);
+        }
+    };
     let elapsed_ms = store.clock().now_ms().saturating_sub(started_ms);
     let mut turns = Vec::new();
     for id in &ids {
@@ -111,10 +136,13 @@ pub async fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit, Trouble> {
         out.document(&summary)?;
     } else {
         tell(&summary, &jobs, &resets, store.clock().now_ms(), out)?;
+        if served.is_none() {
+            out.line(NEXT)?;
+        }
     }
     if let Some((address, stop)) = served {
         if !out.json {
-            out.line(format!("\nLook around, and interrupt to end:\n  http://{address}/v1/jobs"))?;
+            out.line(format!("\nLook around; Ctrl-C ends it and removes its database:\n  http://{address}/v1/jobs"))?;
             out.line(format!("  reprieve --database {} jobs", config.database))?;
         }
         out.flush()?;
@@ -157,7 +185,7 @@ async fn serve<S: Store>(store: &S, config: &Config) -> Result<(std::net::Socket
     let stop = CancellationToken::new();
     let api =
         api::Api { store: store.clone(), directory: Arc::new(Directory::of(config)), hosts: Arc::new(Vec::new()) };
-    tokio::spawn(api::serve(listener, api, stop.clone()));
+    tokio::spawn(api::serve(listener, api, api::Waits::default(), stop.clone()));
     Ok((address, stop))
 }
 
@@ -183,7 +211,7 @@ async fn submit<S: Store>(store: &S, config: &Config) -> Result<Vec<JobId>, Trou
 /// Shows one line a model until all have ended, or the time is over.
 async fn watch<S: Store>(store: &S, ids: &[JobId], started_ms: i64) -> Result<Vec<JobRow>, Trouble> {
     let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{prefix:24} {bar:12} {pos:>2}/{len:<2} {wide_msg}");
+    let style = ProgressStyle::with_template("{prefix:21} {bar:10} {pos:>2}/{len:<2} {wide_msg}");
     let bars: Vec<ProgressBar> = JOBS
         .iter()
         .map(|(provider, model, count)| {
@@ -223,15 +251,25 @@ fn state_of(jobs: &[&JobRow], now_ms: i64) -> String {
     let waiting = jobs.iter().filter(|job| job.finished_ms.is_none()).count();
     match hold {
         Some(hold) => match hold.until_ms.map(|until_ms| until_ms.saturating_sub(now_ms)) {
-            Some(left_ms) if left_ms > 0 => format!("closed for {} ({})", duration::format(left_ms), hold.source),
+            Some(left_ms) if left_ms > 0 => closed(left_ms, &hold.source),
             Some(_) => "opening: one probe goes first".to_owned(),
             None => "closed until somebody lifts it".to_owned(),
         },
         None if running > 0 => format!("{running} in flight"),
         None if waiting > 0 => format!("{waiting} waiting"),
+        None if failed > 0 && jobs.iter().all(|job| is_meant_to_fail(job)) => format!("{failed} failed, as intended"),
         None if failed > 0 => format!("ended, {failed} failed"),
         None => "all succeeded".to_owned(),
     }
+}
+
+/// A hold that counts down, in at most [`MESSAGE`] columns.
+fn closed(left_ms: i64, source: &str) -> String {
+    cut(&format!("closed for {} ({})", duration::format(left_ms), source_in_brief(source)), MESSAGE)
+}
+
+fn is_meant_to_fail(job: &JobRow) -> bool {
+    MEANT_TO_FAIL.contains(&job.lane.scope.model.as_str())
 }
 
 fn all<S: Store>(store: &S) -> Query {
@@ -266,7 +304,7 @@ fn tell(summary: &Summary, jobs: &[JobRow], resets: &[ResetRow], now_ms: i64, ou
     let left = summary.jobs.saturating_sub(summary.succeeded + summary.failed);
     let left = if left == 0 { String::new() } else { format!(", {left} not ended") };
     out.line(format!(
-        "\n{} jobs: {} succeeded, {} failed{left}, in {}. {} turns took {} sends; {} put back to wait.",
+        "\n{} jobs: {} succeeded, {} failed{left}, in {}.\n{} turns took {} sends; {} put back to wait.",
         summary.jobs,
         summary.succeeded,
         summary.failed,
@@ -280,7 +318,8 @@ fn tell(summary: &Summary, jobs: &[JobRow], resets: &[ResetRow], now_ms: i64, ou
     ))?;
     let late = summary.max_resume_lateness_ms.map_or_else(|| "none".to_owned(), duration::format);
     out.line(format!(
-        "Sends before a known reset: {}. Sends that could only be refused: {}. Latest resume after its reset: {late}.",
+        "Sends before a known reset: {}. Sends that could only be refused: {}.\n\
+             Latest resume after its reset: {late}.",
         summary.early_sends, summary.doomed_sends
     ))?;
     out.line("\nFailures by cause, recovered ones included")?;
@@ -293,10 +332,15 @@ fn tell(summary: &Summary, jobs: &[JobRow], resets: &[ResetRow], now_ms: i64, ou
     }
     let failed: Vec<&JobRow> = jobs.iter().filter(|job| job.state == JobState::Failed).collect();
     if !failed.is_empty() {
-        out.line("\nJobs that failed, and why")?;
+        let intended = failed.iter().all(|job| is_meant_to_fail(job));
+        out.line(if intended {
+            "\nJobs that failed, as the tour intends: no waiting mends a revoked key or a\nprompt that is too long, so they end at once"
+        } else {
+            "\nJobs that failed, and why"
+        })?;
         let mut table = Table::new(&[("MODEL", Align::Left), ("WHY", Align::Flexible)]);
         for job in failed {
-            let why = job.error.as_deref().map(super::words::ending).unwrap_or_default();
+            let why = job.error.as_deref().map(ending_in_brief).unwrap_or_default();
             table.row(vec![job.lane.scope.model.clone(), why]);
         }
         for line in table.lines(width, colours) {
@@ -316,4 +360,21 @@ fn tell(summary: &Summary, jobs: &[JobRow], resets: &[ResetRow], now_ms: i64, ou
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unicode_width::UnicodeWidthStr;
+
+    #[test]
+    fn a_live_line_fits_80_columns_and_names_its_source() {
+        assert_eq!(closed(4_900, "/error/details/1/retryDelay"), "closed for 4.9 s (retryDelay)");
+        for source in ["x-codex-primary-reset-after-seconds", "/a/a-member-whose-name-is-longer-than-any-line-is"] {
+            let line = closed(86_399_000, source);
+            assert!(21 + 1 + 10 + 1 + 5 + 1 + line.width() < 80, "{line}");
+        }
+        let widest = JOBS.iter().map(|(entry, model, _)| entry.len() + 1 + model.len()).max();
+        assert!(widest <= Some(21), "a prefix is cut: {widest:?}");
+    }
 }

@@ -4,7 +4,7 @@ use super::filter::Filter;
 use super::out::Out;
 use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
-use super::words::{ending, more};
+use super::words::{ending_in_brief, more};
 use crate::api::{shapes, words};
 use crate::store::{By, Store};
 use clap::{Args, ValueEnum};
@@ -111,7 +111,7 @@ pub async fn run<S: Store>(store: &S, args: &FailuresArgs, out: &mut Out) -> Res
         let ids = words::short_ids(&page.items.iter().map(|row| row.job_id).collect::<Vec<_>>());
         for (row, id) in page.items.iter().zip(ids) {
             let outcome = match (row.n, row.outcome) {
-                (Some(n), _) => format!("send {n}, replaced"),
+                (Some(_), _) => "retried".to_owned(),
                 (None, Some(outcome)) => word(&outcome),
                 (None, None) => "unknown".to_owned(),
             };
@@ -120,7 +120,7 @@ pub async fn run<S: Store>(store: &S, args: &FailuresArgs, out: &mut Out) -> Res
                 words::instant(row.ended_ms, now_ms),
                 id,
                 row.cause.clone().or_else(|| row.code.clone()).unwrap_or_else(|| "—".to_owned()),
-                row.error.as_deref().map_or_else(|| "—".to_owned(), ending),
+                row.error.as_deref().map_or_else(|| "—".to_owned(), ending_in_brief),
             ]);
         }
         for line in table.lines(out.width(), out.colours()) {

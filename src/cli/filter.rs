@@ -33,6 +33,14 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether anything is left out by them.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        [&self.since, &self.queue, &self.provider, &self.account, &self.model, &self.cursor]
+            .iter()
+            .any(|value| value.is_some())
+    }
+
     /// The query of these filters and a list's own.
     ///
     /// # Errors

@@ -54,7 +54,9 @@ pub async fn job_id<S: Store>(store: &S, text: &str) -> Result<JobId, Trouble> {
         several => {
             let shown = several.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let more = if several.len() > NAMED { ", …" } else { "" };
-            Err(Trouble::usage(format!("{text} could be any of {shown}{more}; write the whole id")))
+            Err(Trouble::usage(format!(
+                "{text} could be any of {shown}{more}; write it as lists show it (0199c2f4…9c2e), or whole"
+            )))
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum HoldsCommand {
 #[derive(Args, Clone, Debug, Default)]
 pub struct ReleaseArgs {
     /// The hold, by its whole id
-    #[arg(conflicts_with_all = ["provider", "account", "model"], required_unless_present_any = ["provider", "account", "model"])]
+    #[arg(value_parser = hold_id, conflicts_with_all = ["provider", "account", "model"], required_unless_present_any = ["provider", "account", "model"])]
     pub id: Option<HoldId>,
     /// All open holds of this provider
     #[arg(long)]
@@ -46,6 +46,10 @@ pub struct ReleaseArgs {
     /// Why; kept with the hold
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+fn hold_id(text: &str) -> Result<HoldId, String> {
+    text.parse().map_err(|_| "no id of a hold; write it whole, as `reprieve holds` shows it".to_owned())
 }
 
 pub async fn run<S: Store>(store: &S, args: &HoldsArgs, out: &mut Out) -> Result<Exit, Trouble> {

@@ -36,6 +36,9 @@ impl Input {
             let file = File::open(path).map_err(|error| {
                 Trouble::usage(format!("{name} cannot be read ({error}); name a file of jobs, or - for stdin"))
             })?;
+            if file.metadata().is_ok_and(|data| data.is_dir()) {
+                return Err(Trouble::usage(format!("{name} is a directory; name a file of jobs, or - for stdin")));
+            }
             // A pipe cannot be read twice.
             let file = if file.metadata().is_ok_and(|data| data.is_file()) { file } else { spool(file)? };
             (file, name)

@@ -4,7 +4,7 @@ use super::filter::Filter;
 use super::out::Out;
 use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
-use super::words::ending;
+use super::words::ending_in_brief;
 use crate::api::{shapes, why, words};
 use crate::duration;
 use crate::store::{JobRow, Page, Store};
@@ -29,7 +29,8 @@ pub async fn run<S: Store>(store: &S, args: &JobsArgs, out: &mut Out) -> Result<
     if out.json {
         out.document(&shapes::List::of(page, |row| shapes::Job::listed(row, now_ms)))?;
     } else if page.items.is_empty() {
-        out.line("No job matches. Submit one: reprieve submit FILE")?;
+        let asked = args.state.is_some() || !args.label.is_empty() || args.filter.is_given();
+        out.line(if asked { "No job matches." } else { "There is no job yet. Submit some: reprieve submit FILE" })?;
     } else {
         for line in table(&page, now_ms).lines(out.width(), out.colours()) {
             out.line(line)?;
@@ -50,10 +51,8 @@ fn table(page: &Page<JobRow>, now_ms: i64) -> Table {
     ]);
     let ids = words::short_ids(&page.items.iter().map(|job| job.id).collect::<Vec<_>>());
     for (job, id) in page.items.iter().zip(ids) {
-        let why = match why::why(job, now_ms) {
-            Some(why) => why.text,
-            None => job.error.as_deref().map(ending).unwrap_or_default(),
-        };
+        let why =
+            why::in_brief(job, now_ms).unwrap_or_else(|| job.error.as_deref().map(ending_in_brief).unwrap_or_default());
         table.row(vec![
             shapes::state(job.state, job.deferred).to_owned(),
             id,

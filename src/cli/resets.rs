@@ -4,7 +4,7 @@ use super::filter::Filter;
 use super::out::Out;
 use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
-use super::words::more;
+use super::words::{more, source_in_brief};
 use crate::api::{shapes, words};
 use crate::duration;
 use crate::store::{ResetRow, Store};
@@ -60,8 +60,8 @@ fn cells(row: &ResetRow, now_ms: i64) -> Vec<String> {
     let none = || "—".to_owned();
     let evidence = &row.evidence;
     let source = match (&evidence.source_name, &evidence.raw) {
-        (Some(name), Some(raw)) => format!("{name}: {raw}"),
-        (Some(name), None) => name.clone(),
+        (Some(name), Some(raw)) => format!("{}: {raw}", source_in_brief(name)),
+        (Some(name), None) => source_in_brief(name).to_owned(),
         (None, _) => "none named".to_owned(),
     };
     let over = passed_over(row);

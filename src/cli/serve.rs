@@ -26,11 +26,23 @@ pub struct ServeArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct WorkerArgs {
     /// The queues to take turns from, over worker.queues
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    #[arg(long, value_delimiter = ',', value_name = "A,B", value_parser = queue)]
     pub queues: Vec<String>,
     /// Turns in hand at once, over worker.concurrency
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub concurrency: Option<u32>,
+}
+
+/// A queue's name, or `*`; a worker of a queue that cannot be would wait for ever.
+fn queue(text: &str) -> Result<String, String> {
+    let named = crate::agent::limits::NAME_BYTES >= text.len()
+        && !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    if named || text == "*" {
+        Ok(text.to_owned())
+    } else {
+        Err("no name of a queue; write 1 to 64 characters of A-Z a-z 0-9 _ . -, or * for all".to_owned())
+    }
 }
 
 pub async fn serve<S: Store>(store: S, config: &Config, args: &ServeArgs, out: &mut Out) -> Result<Exit, Trouble> {
@@ -48,7 +60,7 @@ pub async fn serve<S: Store>(store: S, config: &Config, args: &ServeArgs, out: &
     let api =
         api::Api { store, directory: Arc::new(Directory::of(config)), hosts: Arc::new(config.server.hosts.clone()) };
     let stop = CancellationToken::new();
-    let http = tokio::spawn(api::serve(listener, api, stop.clone()));
+    let http = tokio::spawn(api::serve(listener, api, api::Waits::default(), stop.clone()));
     let mut running = Running::start(&service, if args.no_worker { Work::Nothing } else { Work::Turns });
     running.until_asked().await;
     stop.cancel();

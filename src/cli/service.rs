@@ -99,26 +99,32 @@ pub fn log(unless_said: &str, json: bool) -> Result<(), Trouble> {
     telemetry::init(&filter, format).map_err(|error| Trouble::new(Kind::Configuration, format!("{LOG}: {error}")))
 }
 
-/// SIGINT and SIGTERM.
+/// SIGINT and SIGTERM, from when it is made: one that comes before [`Signals::next`] is waited for is not lost, and does
+/// not end the process.
 pub struct Signals {
     #[cfg(unix)]
-    terminate: Option<tokio::signal::unix::Signal>,
+    both: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
 }
 
 impl Signals {
     pub fn new() -> Self {
-        Self {
-            #[cfg(unix)]
-            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok(),
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            // Where they cannot be had, the interrupt alone is asked for, below.
+            let both = signal(SignalKind::interrupt()).and_then(|int| Ok((int, signal(SignalKind::terminate())?)));
+            Self { both: both.ok() }
         }
+        #[cfg(not(unix))]
+        Self {}
     }
 
     pub async fn next(&mut self) {
         #[cfg(unix)]
-        if let Some(terminate) = &mut self.terminate {
+        if let Some((interrupt, terminate)) = &mut self.both {
             tokio::select! {
                 _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
+                _ = interrupt.recv() => {}
             }
             return;
         }

@@ -156,15 +156,16 @@ struct Done {
 
 impl Done {
     fn said(&self) -> String {
-        let again = |count: i64| match count {
-            0 => String::new(),
-            1 => ", 1 of them had been submitted before".to_owned(),
-            several => format!(", {} of them had been submitted before", words::count(several)),
-        };
+        let new = self.jobs - self.duplicates;
         match (self.jobs, self.only) {
             (1, Some(id)) if self.duplicates == 1 => format!("{id} (had been submitted before)"),
             (1, Some(id)) => id.to_string(),
-            (jobs, _) => format!("{} jobs submitted{}", words::count(jobs), again(self.duplicates)),
+            (jobs, _) if self.duplicates == 0 => format!("{} jobs submitted", words::count(jobs)),
+            _ => format!(
+                "{} new jobs submitted; {} had been submitted before",
+                words::count(new),
+                words::count(self.duplicates)
+            ),
         }
     }
 }

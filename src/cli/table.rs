@@ -125,7 +125,8 @@ impl Table {
 }
 
 /// At most `width` columns, `…` where something was cut.
-fn cut(text: &str, width: usize) -> String {
+#[must_use]
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -143,9 +143,12 @@ fn misuse(error: &clap::Error) -> String {
         return format!("{said}; write one of {}", values.join(", "));
     }
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
-        if let Some(near) = error.get(kind) {
-            said = format!("{said}; did you mean `{near}`?");
-        }
+        let near = match error.get(kind) {
+            Some(ContextValue::Strings(several)) => several.join("` or `"),
+            Some(one) => one.to_string(),
+            None => continue,
+        };
+        return format!("{said}; did you mean `{near}`? `--help` shows what can be asked for");
     }
     format!("{said}; `--help` shows what can be asked for")
 }

@@ -14,6 +14,22 @@ pub fn ending(error: &str) -> String {
     }
 }
 
+/// The same for one cell of a table: without the words that every model failure begins with, so that where it is cut the
+/// status and the code still show.
+#[must_use]
+pub fn ending_in_brief(error: &str) -> String {
+    let whole = ending(error);
+    let rest = whole.strip_prefix("model_error: ").unwrap_or(&whole);
+    let rest = rest.strip_prefix("model returned ").unwrap_or(rest);
+    rest.replacen("; code=", " ", 1)
+}
+
+/// A source for one cell of a table: of a pointer into a body its last member.
+#[must_use]
+pub fn source_in_brief(source: &str) -> &str {
+    source.strip_prefix('/').map_or(source, |pointer| pointer.rsplit('/').next().unwrap_or(pointer))
+}
+
 /// How to get the next page of a list.
 ///
 /// # Errors
@@ -22,5 +38,29 @@ pub fn more(cursor: Option<&str>, out: &mut Out) -> Result<(), Trouble> {
     match cursor {
         Some(cursor) => out.line(format!("more: the same with --cursor {cursor}")),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_begins_with_what_matters() {
+        let document =
+            |message: &str| serde_json::json!({"code": "model_incomplete", "message": message, "retryable": false});
+        let brief = |message: &str| ending_in_brief(&document(message).to_string());
+        assert_eq!(
+            brief("model_error: model returned HTTP 401; code=invalid_api_key; type=t"),
+            "HTTP 401 invalid_api_key; type=t"
+        );
+        assert_eq!(brief("model_error: stream broke off"), "stream broke off");
+        assert_eq!(brief("the deadline passed"), "the deadline passed");
+    }
+
+    #[test]
+    fn a_pointer_is_named_by_its_last_member() {
+        assert_eq!(source_in_brief("/error/details/1/retryDelay"), "retryDelay");
+        assert_eq!(source_in_brief("retry-after"), "retry-after");
     }
 }

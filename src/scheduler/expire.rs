@@ -5,8 +5,8 @@ use crate::store::Store;
 /// The most jobs that one statement ends.
 const BATCH: u32 = 500;
 
-/// Ends every overdue waiting job; returns how many.
-pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64) -> u64 {
+/// Ends every overdue waiting job; returns how many. `None`: the database was away.
+pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64) -> Option<u64> {
     let mut ended = 0;
     loop {
         match store.expire(now_ms, BATCH).await {
@@ -18,12 +18,12 @@ pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64) -> u64 {
             }
             Err(error) => {
                 tracing::warn!(%error, "overdue jobs could not be ended");
-                break;
+                return None;
             }
         }
     }
     if ended > 0 {
         tracing::info!(ended, "waiting jobs ended at their deadline");
     }
-    ended
+    Some(ended)
 }

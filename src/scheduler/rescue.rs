@@ -8,8 +8,8 @@ const BATCH: u32 = 500;
 /// Lost executions in a row that fail a turn as `worker_lost`.
 const LOST_IN_A_ROW: u32 = 3;
 
-/// Takes back what lapsed workers held; returns the counts.
-pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64, requeue: &Policy) -> Rescued {
+/// Takes back what lapsed workers held; returns the counts. `None`: the database was away.
+pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64, requeue: &Policy) -> Option<Rescued> {
     let request =
         Rescue { now_ms, limit: BATCH, lost_in_a_row: LOST_IN_A_ROW, executions: requeue.numbers().requeue.limit };
     let mut total = Rescued::default();
@@ -25,7 +25,7 @@ pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64, requeue: &Policy)
             }
             Err(error) => {
                 tracing::warn!(%error, "lapsed workers' turns could not be taken back");
-                break;
+                return None;
             }
         }
     }
@@ -37,5 +37,5 @@ pub(super) async fn run_once<S: Store>(store: &S, now_ms: i64, requeue: &Policy)
             "turns of lapsed workers were taken back"
         );
     }
-    total
+    Some(total)
 }

@@ -345,6 +345,8 @@ pub enum JobState {
     Succeeded,
     Failed,
     Cancelled,
+    /// A word that a newer release wrote. It is read, and never written.
+    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -357,6 +359,8 @@ pub enum Outcome {
     Failed,
     Cancelled,
     Lost,
+    /// A word that a newer release wrote. It is read, and never written.
+    Unknown,
 }
 
 /// Tokens as the provider reported them; what it did not report is `None`.

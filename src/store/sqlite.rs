@@ -239,6 +239,10 @@ impl Store for Sqlite {
         reads::results(self.0.readers.take().await?.conn()?, &query).await
     }
 
+    async fn takes_writes(&self) -> Result<()> {
+        expect!(self, Request::Touch, Output::Nothing => ())
+    }
+
     async fn overview(&self, _now_ms: i64) -> Result<Overview> {
         reads::overview(self.0.readers.take().await?.conn()?).await
     }

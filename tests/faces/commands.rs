@@ -49,6 +49,7 @@ fn bad_jobs_and_files_say_what_would_be_right() {
     let mut shown = String::new();
     for arguments in [
         &["submit", "nowhere.jsonl"] as &[&str],
+        &["submit", "."],
         &["submit", "keyless.json"],
         &["submit", "nobody.json"],
         &["submit", "broken.json"],
@@ -271,4 +272,33 @@ fn a_command_leaves_one_file_that_is_the_whole_database() {
         names.sort();
         assert_eq!(names, ["r.db"], "{arguments:?}");
     }
+}
+
+#[test]
+fn a_repeated_submission_says_what_was_new() {
+    let place = place();
+    place.write("two.jsonl", &[job("1"), job("2")].join("\n"));
+    place.write("three.jsonl", &[job("1"), job("2"), job("3")].join("\n"));
+    let said = |file: &str| run(&place, &["submit", file, "--key", "k"]).out;
+    assert_eq!(said("two.jsonl"), "2 jobs submitted\n");
+    assert_eq!(said("two.jsonl"), "0 new jobs submitted; 2 had been submitted before\n");
+    assert_eq!(said("three.jsonl"), "1 new jobs submitted; 2 had been submitted before\n");
+    // A list that is empty because of what was asked asks for no jobs to be submitted.
+    assert_eq!(run(&place, &["jobs", "--state", "running"]).out, "No job matches.\n");
+}
+
+#[test]
+fn a_short_id_of_several_jobs_says_how_to_tell_them_apart() {
+    let place = place();
+    place.write("two.jsonl", &[job("1"), job("2")].join("\n"));
+    run(&place, &["submit", "two.jsonl"]);
+    let jobs = run(&place, &["jobs", "--json"]).json();
+    let id = |at: usize| jobs["items"][at]["id"].as_str().unwrap().to_owned();
+    if id(0)[..8] != id(1)[..8] {
+        return;
+    }
+    let said = run(&place, &["job", &id(0)[..8]]);
+    assert!(said.code == 2 && said.err.contains("write it as lists show it"), "{said:?}");
+    let short = format!("{}…{}", &id(0)[..8], &id(0)[24..]);
+    assert_eq!(run(&place, &["job", &short]).code, 0);
 }

@@ -9,6 +9,7 @@ use reprieve::store::sqlite::{OpenOptions, Sqlite};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,10 @@ const CONFIG: &str = "[providers.sim]\nadapter = \"openai\"\nendpoint = \"http:/
     [providers.keyless]\nadapter = \"openai\"\nendpoint = \"http://127.0.0.1:9/v1/\"\napi_key = \"${NO_SUCH_KEY}\"\n";
 
 async fn serve() -> Served {
+    serve_within(api::Waits::default()).await
+}
+
+async fn serve_within(waits: api::Waits) -> Served {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("r.toml");
     std::fs::write(&file, CONFIG).unwrap();
@@ -35,7 +40,7 @@ async fn serve() -> Served {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = CancellationToken::new();
     let api = Api { store: store.clone(), directory: Arc::new(Directory::of(&config)), hosts: Arc::default() };
-    tokio::spawn(api::serve(listener, api, stop.clone()));
+    tokio::spawn(api::serve(listener, api, waits, stop.clone()));
     Served { url, store, client: Client::new(), stop, _dir: dir }
 }
 
@@ -240,4 +245,21 @@ async fn a_stopped_server_finishes_what_it_answers_and_listens_no_more() {
     while Client::new().get(format!("{}/healthz", served.url)).send().await.is_ok() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_send_its_request_is_not_waited_for() {
+    let waits = api::Waits { head: Duration::from_millis(200), ..api::Waits::default() };
+    let served = serve_within(waits).await;
+    let address = served.url.strip_prefix("http://").unwrap();
+    for sent in ["", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
+        let mut slow = TcpStream::connect(address).await.unwrap();
+        slow.write_all(sent.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(20), slow.read_to_end(&mut answer)).await;
+        assert!(closed.is_ok(), "after {sent:?} the connection stayed open");
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{sent:?} was answered");
+    }
+    // Others are served on, and one that is quick on a connection of its own is not hurried.
+    assert_eq!(served.get("/healthz").send().await.unwrap().status(), StatusCode::OK);
 }

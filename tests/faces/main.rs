@@ -6,6 +6,7 @@ mod commands;
 mod help;
 mod http;
 mod misuse;
+mod readme;
 mod rig;
 mod runs;
 mod shapes;

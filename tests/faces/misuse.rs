@@ -27,7 +27,10 @@ fn a_misused_command_line_says_what_would_be_right() {
             &["run", "hello", "--model", "m", "--max-wait", "5"],
             &["failures", "--by", "colour"],
             &["worker", "--concurrency", "0"],
+            &["worker", "--queues", ""],
+            &["jbos"],
             &["holds", "release"],
+            &["holds", "release", "7"],
             &["--json", "jobs", "--stat", "queued"],
         ]
     ));

@@ -39,6 +39,10 @@ fn a_job_that_fails_exits_1_and_says_why() {
     let said = run(&place, &["run", "hello", "--model", "m"]);
     assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
     assert!(said.err.contains("error: model_error: model returned HTTP 401"), "{said:?}");
+    for list in ["jobs", "failures"] {
+        let listed = run(&place, &[list]).out;
+        assert!(listed.contains("HTTP 401 invalid_api_key"), "{listed}");
+    }
     let counts = run(&place, &["failures", "--by", "class", "--json"]).json();
     assert_eq!((&counts["items"][0]["value"], &counts["items"][0]["failed"]), (&json!("authentication"), &json!(1)));
 }
@@ -56,6 +60,9 @@ fn a_wait_beyond_what_was_allowed_leaves_the_job_queued() {
     assert_eq!(holds["items"].as_array().unwrap().len(), 1);
     let resets = run(&place, &["resets", "--json"]).json();
     assert_eq!(resets["items"][0]["word"], "not_tested");
+    // At 80 columns the clock it waits for shows.
+    let listed = run(&place, &["jobs", "--state", "deferred"]).out;
+    assert!(listed.lines().nth(1).unwrap().contains("until "), "{listed}");
     // Text renderings of the same.
     for list in ["jobs", "holds", "resets", "failures"] {
         let said = run(&place, &[list]);
@@ -134,4 +141,38 @@ fn the_tour_ends_whole_and_early_for_nothing() {
     for cause in ["rate_limit", "usage_limit", "provider_error", "incomplete", "context_limit"] {
         assert!(summary["failures_by_cause"][cause].as_i64().unwrap_or(0) > 0, "{cause}: {summary}");
     }
+}
+
+#[test]
+fn the_tour_is_told_in_80_columns_and_says_where_to_look_next() {
+    let said = Place::new().run(&["demo"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for line in said.out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    for told in ["HTTP 401 invalid_api_key", "HTTP 400 context_length_exceeded", "as the tour intends", "demo --keep"] {
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    }
+}
+
+#[test]
+fn an_interrupted_tour_leaves_nothing() {
+    use std::io::{BufRead, BufReader};
+    let place = Place::new();
+    let mut child = place
+        .command(&["demo"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.starts_with("48 jobs"), "{first}");
+    let asked = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(asked.success());
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), said.as_str()), (Some(1), "error: interrupted; nothing of the tour is kept\n"));
+    let left: Vec<_> = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, Vec::<std::path::PathBuf>::new());
 }

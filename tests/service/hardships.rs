@@ -18,7 +18,9 @@ async fn answers_that_came_while_the_database_was_away_past_the_lease_are_kept()
     let mut other = sqlx::SqliteConnection::connect(&place.config.database).await.unwrap();
     sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
     until("the answers", || async { (place.sim.stats().totals.completed == 3).then_some(()) }).await;
+    // Longer than anybody waits for the lock, too: every duty has met it.
     service.logs("the lease ran out").await;
+    service.logs("overdue jobs could not be ended").await;
     sqlx::query("COMMIT").execute(&mut other).await.unwrap();
     for id in ids {
         assert_eq!(ended(&store, id).await.state, JobState::Succeeded);
@@ -281,4 +283,20 @@ async fn an_end_that_is_refused_holds_up_no_other() {
     sqlx::query(damage).bind(quick.0.as_bytes().as_slice()).execute(&mut outside).await.unwrap();
     bench.succeeded(slow).await;
     assert!(bench.turns(quick).await.is_empty(), "what was refused left a trace");
+}
+
+#[tokio::test]
+async fn a_service_whose_database_takes_no_writes_is_not_ready() {
+    let place = Place::new("", "").await;
+    let service = place.start(&["serve", "--no-worker"]).await;
+    let ready = || async { reqwest::get(format!("{}/readyz", service.url())).await.unwrap() };
+    assert_eq!(ready().await.status(), 200);
+    let mut other = sqlx::SqliteConnection::connect(&place.config.database).await.unwrap();
+    sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+    let answer = ready().await;
+    assert_eq!(answer.status(), 503);
+    assert!(answer.text().await.unwrap().contains("locked by another process"));
+    sqlx::query("COMMIT").execute(&mut other).await.unwrap();
+    assert_eq!(ready().await.status(), 200);
+    service.stop().await;
 }

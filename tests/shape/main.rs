@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
 
+mod docs;
 mod layers;

@@ -38,6 +38,7 @@ pub(super) enum Request {
     Prune(Prune),
     Cancel(Vec<JobId>, i64),
     Release(HoldRelease),
+    Touch,
 }
 
 /// What comes back, by verb.
@@ -107,6 +108,11 @@ pub(super) async fn run(tx: &mut Tx<'_>, request: &Request) -> Result<Output> {
         Request::Expire(now_ms, limit) => Output::Count(due::expire(tx, *now_ms, *limit).await?),
         Request::Prune(request) => Output::Pruned(due::prune(tx, request).await?),
         Request::Cancel(jobs, now_ms) => Output::Cancelled(steer::cancel(tx, jobs, *now_ms).await?),
+        Request::Touch => {
+            // A number that is drawn and never used.
+            tx.draw("sequence", 1).await?;
+            Output::Nothing
+        }
         Request::Release(release) => Output::Released(steer::release(tx, release).await?),
     })
 }

@@ -196,3 +196,35 @@ pub async fn a_reset_kept_its_word_or_not<H: Harness>(h: &H) {
     let rest = Query { cursor: first.next_cursor, ..page(4) };
     assert_eq!(by(rest).await, 1);
 }
+
+pub async fn a_word_of_a_newer_release_is_shown_as_unknown_and_hides_no_neighbour<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let ids = submit(h, jobs("m", 2)).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 2, T0).await;
+    let of = |id: JobId| turns.iter().find(|turn| turn.job_id == id).unwrap();
+    complete_one(h, requeued(w, of(ids[0]), T0, T0 + 1)).await;
+    complete_one(h, success(w, of(ids[1]), T0)).await;
+    let again = claim(h, w, 1, T0 + 1).await.remove(0);
+    complete_one(h, deferred(w, &again, T0 + 1, T0 + 9)).await;
+    h.write_as_newer("UPDATE turn_records SET outcome = 'delegated' WHERE outcome = 'requeued'").await;
+    h.write_as_newer("UPDATE jobs SET state = 'archived' WHERE state = 'succeeded'").await;
+    h.write_as_newer("UPDATE reset_evidence SET candidates = '{\"of\": \"another shape\"}'").await;
+
+    let views = h.store().turns(ids[0]).await.unwrap();
+    let outcomes: Vec<_> = views.iter().map(|view| view.record.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Unknown, Outcome::Deferred]);
+    assert_eq!(views[0].record.cause.as_deref(), Some("provider_error"), "what can be read of the row is shown");
+    assert_eq!((views[1].evidence.len(), views[1].evidence[0].candidates.len()), (1, 0));
+    let listed = h.store().jobs(page(10)).await.unwrap().items;
+    let states: Vec<_> = listed.iter().map(|job| job.state).collect();
+    assert_eq!(states, [JobState::Unknown, JobState::Queued]);
+    assert_eq!(get(h, ids[1]).await.state, JobState::Unknown);
+    let failures = h.store().failures(Query { include_retried: true, ..page(10) }).await.unwrap().items;
+    let failed: Vec<_> = failures.iter().map(|row| row.outcome).collect();
+    assert_eq!(failed, [Some(Outcome::Deferred), Some(Outcome::Unknown)]);
+    assert_eq!(h.store().resets(page(10)).await.unwrap().items.len(), 1);
+    // It has ended, whatever that is called: nothing cancels it again.
+    let cancelled = h.store().cancel(vec![ids[1]], T0 + 2).await.unwrap();
+    assert_eq!(cancelled, [CancelOutcome::AlreadyFinal(JobState::Unknown)]);
+}

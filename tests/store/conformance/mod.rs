@@ -19,6 +19,8 @@ use std::future::Future;
 pub trait Harness: Sized + Send {
     type S: Store;
     fn store(&self) -> &Self::S;
+    /// Writes as a newer release would: past this release's checks, in words that it does not know.
+    fn write_as_newer(&self, statement: &'static str) -> impl Future<Output = ()> + Send;
     /// What the database's rows contradict each other in: counters against the rows they count, at most one record an
     /// execution, at most one open hold a scope. Empty: nothing.
     fn contradictions(&self) -> impl Future<Output = Vec<String>> + Send;

@@ -37,6 +37,13 @@ impl Harness for SqliteHarness {
         &self.store
     }
 
+    async fn write_as_newer(&self, statement: &'static str) {
+        let mut conn = sqlx::SqliteConnection::connect(&format!("sqlite://{}", self.path().display())).await.unwrap();
+        sqlx::query("PRAGMA ignore_check_constraints = ON").execute(&mut conn).await.unwrap();
+        let wrote = sqlx::query(statement).execute(&mut conn).await.unwrap();
+        assert_eq!(wrote.rows_affected(), 1, "{statement}");
+    }
+
     async fn contradictions(&self) -> Vec<String> {
         let mut conn = sqlx::SqliteConnection::connect(&format!("sqlite://{}", self.path().display())).await.unwrap();
         let mut all = Vec::new();

@@ -51,7 +51,8 @@ crate::conformance! {
         results_come_in_the_order_of_ending_and_a_cursor_misses_none,
         a_foreign_cursor_is_refused,
         failures_are_listed_and_counted,
-        a_reset_kept_its_word_or_not;
+        a_reset_kept_its_word_or_not,
+        a_word_of_a_newer_release_is_shown_as_unknown_and_hides_no_neighbour;
     steer:
         a_waiting_job_ends_at_once_and_a_final_one_never_again,
         a_deadline_ends_a_waiting_job_with_the_last_failure_it_met,

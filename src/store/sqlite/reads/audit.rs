@@ -63,7 +63,7 @@ fn failure_of(row: &SqliteRow) -> Result<FailureRow> {
         ended_ms: at(row, 8)?,
         seq: int(row, 9)?,
         // What a newer release wrote is shown without it, and hides no neighbour.
-        outcome: outcome.and_then(text::outcome_of),
+        outcome: outcome.map(text::outcome_of),
         decision: at(row, 11)?,
         class: at(row, 12)?,
         cause: at(row, 13)?,

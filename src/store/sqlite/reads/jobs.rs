@@ -93,8 +93,7 @@ fn job_of(row: &SqliteRow, holds: &[(i64, HoldRow)]) -> Result<JobRow> {
     let ended: Option<&str> = at(row, 1)?;
     let turn: Option<i64> = at(row, 2)?;
     let state = match ended {
-        Some(word) => text::state_of(word)
-            .ok_or_else(|| Error::Undecodable { what: "a job's state", why: format!("{word} is not known here") })?,
+        Some(word) => text::state_of(word),
         None if turn == Some(2) => JobState::Running,
         None => JobState::Queued,
     };

@@ -19,7 +19,7 @@ pub(super) async fn cancel(tx: &mut Tx<'_>, jobs: &[JobId], now_ms: i64) -> Resu
         let (Some(id), Some(outcome)) = (jobs.get(index), outcomes.get_mut(index)) else { continue };
         let state: Option<&str> = at(&row, 2)?;
         let turn: Option<i64> = at(&row, 3)?;
-        *outcome = match (state.and_then(text::state_of), turn) {
+        *outcome = match (state.map(text::state_of), turn) {
             (Some(state), _) => CancelOutcome::AlreadyFinal(state),
             (None, Some(2)) => {
                 asked.push(hex(id.0));
