@@ -303,6 +303,7 @@ impl<H: Harness> World<'_, H> {
         let last = self.holds.values().filter_map(|hold| hold.until_ms).max().unwrap_or(self.now_ms);
         self.now_ms = last.max(self.now_ms) + LEASE_MS + 1_000;
         while self.h.store().rescue(super::workers::rescue(self.now_ms)).await.unwrap() != Rescued::default() {}
+        while self.h.store().expire(self.now_ms, 100).await.unwrap() > 0 {}
         let live = worker(self.h, self.now_ms).await;
         self.may_lift = false;
         self.look().await?;

@@ -55,6 +55,18 @@ pub async fn a_deadline_ends_a_waiting_job_with_the_last_failure_it_met<H: Harne
     assert!(get(h, ids[2]).await.error.unwrap().contains("\"deadline_exceeded\""));
 }
 
+pub async fn a_turn_past_its_deadline_is_not_claimed<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let mut late = job("m");
+    late.deadline_ms = Some(T0 + 5_000);
+    let ids = submit(h, vec![late, job("m")]).await;
+    let w = worker(h, T0 + 5_000).await;
+    let turns = claim(h, w, 10, T0 + 5_000).await;
+    assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+    assert_eq!(h.store().expire(T0 + 5_000, 10).await.unwrap(), 1);
+    assert!(get(h, ids[0]).await.error.unwrap().contains("\"deadline_exceeded\""));
+}
+
 pub async fn retention_counts_from_the_end_and_goes_in_batches<H: Harness>(h: &H) {
     wide(h, &["m"]).await;
     let mut new = jobs("m", 6);

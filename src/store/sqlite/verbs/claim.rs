@@ -132,7 +132,7 @@ async fn take(tx: &mut Tx<'_>, wanted: &[(i64, u32)], now_ms: i64) -> Result<Vec
     }
     let mut taken = Vec::new();
     for (n, lanes) in by_size {
-        let query = sqlx::query(sql!("claim_take")).bind(json(&lanes)?).bind(i64::from(n));
+        let query = sqlx::query(sql!("claim_take")).bind(json(&lanes)?).bind(i64::from(n)).bind(now_ms);
         for row in tx.conn.all(query).await? {
             let lane_id: i64 = at(&row, 1)?;
             let Some((lane, scope_id)) = keys.get(&lane_id) else { continue };
