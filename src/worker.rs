@@ -27,7 +27,6 @@ use crate::store::{ClaimRequest, Store, WorkerId, WorkerRow};
 use hand::Hand;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,8 +35,6 @@ use tokio_util::task::TaskTracker;
 const CLAIM_MOST: u32 = 256;
 /// How long the loop waits for a change at most, in milliseconds: the safety net under every wake-up.
 const POLL_MS: i64 = 1_000;
-/// How long freed slots are gathered while turns pour through.
-const GATHER: Duration = Duration::from_millis(2);
 /// How long a failed statement is waited out before it is tried again, in milliseconds.
 const STORE_AWAY_MS: i64 = 250;
 
@@ -186,14 +183,9 @@ async fn register<S: Store>(store: &S, clock: &Clock, settings: &Settings, stop:
 
 async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTracker) {
     let mut changes = shared.store.changes();
-    let mut busy = false;
     loop {
         if shared.stopping() {
             return;
-        }
-        // While turns pour through, a few slots are left to gather: a claim costs the same however many it takes.
-        if std::mem::take(&mut busy) && shared.hand.room() < shared.settings.concurrency / 2 {
-            tokio::time::sleep(GATHER).await;
         }
         // Interest is registered before asking, so that no wake-up is lost between the two.
         changes.borrow_and_update();
@@ -224,7 +216,6 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
             }
         }
         if took > 0 {
-            busy = true;
             continue;
         }
         wait_for_work(shared, &mut changes, freed, wake_ms).await;

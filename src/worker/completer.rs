@@ -5,21 +5,14 @@
 
 use super::{STORE_AWAY_MS, Shared};
 use crate::store::{self, Answer, Applied, Completion, Store};
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The most completions of one transaction: batches of 500 gain little over these and hold the writer longer.
 const BATCH_MOST: usize = 200;
 /// How often ends that the database refuses, rather than is away for, are tried again, in milliseconds.
 const REFUSED_AGAIN_MS: i64 = 5_000;
-/// A batch smaller than this, close behind the one before, is waited for a little: a commit costs the same whatever is
-/// in it.
-const BATCH_FEW: usize = 32;
-const CLOSE_BEHIND: Duration = Duration::from_millis(4);
-const LINGER: Duration = Duration::from_micros(1_500);
 /// Ends that may wait for the writer before executions wait for it.
 const BACKLOG: usize = 4_096;
 
@@ -72,7 +65,6 @@ async fn write_ends<S: Store>(
     let mut batch = Vec::with_capacity(BATCH_MOST);
     let mut refused = Vec::new();
     let mut again_ms = 0;
-    let mut committed: Option<Instant> = None;
     loop {
         tokio::select! {
             biased;
@@ -88,16 +80,7 @@ async fn write_ends<S: Store>(
                 continue;
             }
         }
-        if batch.len() < BATCH_FEW && committed.is_some_and(|at| at.elapsed() < CLOSE_BEHIND) {
-            tokio::time::sleep(LINGER).await;
-            while batch.len() < BATCH_MOST
-                && let Ok(end) = ends.try_recv()
-            {
-                batch.push(end);
-            }
-        }
         let mut fresh = write(&store, std::mem::take(&mut batch), &lost).await;
-        committed = Some(Instant::now());
         if !fresh.is_empty() {
             again_ms = clock.now_ms() + REFUSED_AGAIN_MS;
             refused.append(&mut fresh);
