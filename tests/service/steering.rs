@@ -1,7 +1,9 @@
 //! Cancel, deadlines, drain: what stops a turn, wherever it stands.
 
 use crate::bench::{Bench, error};
-use reprieve::store::{CancelOutcome, JobState, Outcome, Store};
+use reprieve::clock::Clock;
+use reprieve::scheduler::retention::{Keep, run_once};
+use reprieve::store::{CancelOutcome, JobState, Outcome, Pruned, Store};
 use serde_json::json;
 
 /// Every answer stalls for ever after some chunks.
@@ -84,4 +86,22 @@ async fn a_drain_finishes_what_it_can_and_puts_the_rest_back_without_counting_it
     assert_eq!(turns[0].record.outcome, Outcome::Requeued);
     assert_eq!(turns[0].record.code.as_deref(), Some("worker_drained"));
     assert!(bench.store.workers(bench.now_ms()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn retention_deletes_what_ended_long_ago_and_nothing_that_still_lives() {
+    let clock = Clock::manual(1_790_000_000_000);
+    let bench = Bench::start_at("", "", clock.clone()).await;
+    let ended = bench.submit(json!({"model": "quick"})).await;
+    bench.succeeded(ended).await;
+    let lives = bench.submit(json!({"model": "quick", "not_before": "30d"})).await;
+    let keep = Keep { records_ms: 1_000, jobs_ms: 5_000 };
+    clock.advance_ms(2_000);
+    while run_once(&bench.store, keep).await.unwrap() != Pruned::default() {}
+    assert!(bench.turns(ended).await.is_empty(), "its records outlived their second");
+    assert_eq!(bench.job(ended).await.state, JobState::Succeeded);
+    clock.advance_ms(5_000);
+    while run_once(&bench.store, keep).await.unwrap() != Pruned::default() {}
+    assert!(bench.store.job(ended).await.unwrap().is_none());
+    assert_eq!(bench.job(lives).await.state, JobState::Queued);
 }
