@@ -12,9 +12,16 @@
 //!   that tests own the clock.
 //! * Documents are text and come back byte for byte.
 
+mod cursor;
+mod documents;
 mod ledger;
+mod migrations;
+pub mod postgres;
 mod rows;
 pub mod sqlite;
+mod text;
+pub use migrations::Migration;
+pub use postgres::Postgres;
 pub use rows::*;
 pub use sqlite::Sqlite;
 
@@ -41,6 +48,8 @@ pub enum Error {
     Newer { found: i64, known: i64 },
     #[error("the database did not answer within {after_ms} ms")]
     TimedOut { after_ms: u64 },
+    #[error("the database {url} cannot be reached: {why}")]
+    Away { url: String, why: String },
     #[error("the store is closed")]
     Closed,
     #[error("{what} cannot be read: {why}")]

@@ -10,14 +10,12 @@
 //! commits within `poll_ms`.
 
 mod conn;
-mod cursor;
 mod error;
 mod migrate;
 mod open;
 mod place;
 mod readers;
 mod reads;
-mod text;
 mod tx;
 mod verbs;
 mod writer;
@@ -31,6 +29,7 @@ use super::{
     Query, QueueRow, Rescue, Rescued, ResetRow, Result, ScheduleId, ScheduleRow, Scheduled, ScopeConfig, SendKey,
     Setback, Standing, Steer, SteerOutcome, Store, Submitted, TurnView, UsageBy, UsageRow, WorkerId, WorkerRow,
 };
+use super::{cursor, text};
 use crate::clock::Clock;
 use place::Place;
 use readers::Readers;

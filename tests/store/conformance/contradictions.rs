@@ -1,6 +1,6 @@
-//! What a database may never say, whatever happened to it.
+//! What no database may ever say, whatever happened to it.
 
-/// Each a query whose rows are contradictions.
+/// Each a query, in the SQL that every database understands, whose rows are contradictions.
 pub const CONTRADICTIONS: &[&str] = &[
     "SELECT 'lane ' || l.lane_id || ' says ' || l.ready || ' ready' FROM lanes AS l
      WHERE l.ready <> (SELECT count(*) FROM turns AS t WHERE t.lane_id = l.lane_id AND t.state = 0)",
@@ -22,5 +22,4 @@ pub const CONTRADICTIONS: &[&str] = &[
     "SELECT 'a turn in flight without a permit' FROM turns WHERE in_flight = 1 AND permit_no IS NULL",
     "SELECT 'two jobs ended in one place' FROM jobs WHERE ended_no IS NOT NULL GROUP BY ended_no HAVING count(*) > 1",
     "SELECT 'a parked turn in flight' FROM turns WHERE in_flight = 1 AND parked_ms IS NOT NULL",
-    "SELECT 'foreign key of ' || \"table\" FROM pragma_foreign_key_check",
 ];
