@@ -64,6 +64,9 @@ fn job(model: &str, tenant: &str) -> NewJob {
         deadline_ms: None,
         labels: Vec::new(),
         retry_of: None,
+        carried: Vec::new(),
+        first_seq: 1,
+        schedule: None,
         created_ms: T0,
     }
 }

@@ -128,8 +128,45 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     /// Cancels jobs: a waiting one ends at once, a running one is asked to stop.
     fn cancel(&self, jobs: Vec<JobId>, now_ms: i64) -> impl Future<Output = Result<Vec<CancelOutcome>>> + Send;
+    /// Puts messages into a live job's transcript, before its next turn.
+    fn post(&self, messages: NewMessages) -> impl Future<Output = Result<Posted>> + Send;
+    /// Moves live jobs, one outcome each, in order.
+    fn steer(
+        &self,
+        jobs: Vec<JobId>,
+        how: Steer,
+        now_ms: i64,
+    ) -> impl Future<Output = Result<Vec<SteerOutcome>>> + Send;
+    /// Deletes ended jobs with all that is kept of them.
+    fn delete(&self, jobs: Vec<JobId>) -> impl Future<Output = Result<Vec<DeleteOutcome>>> + Send;
+    /// Stops claims of a queue, or lets them go on (`None`). Returns what stood before.
+    fn pause_queue(&self, queue: String, pause: Option<Pause>) -> impl Future<Output = Result<Option<Pause>>> + Send;
+    /// Closes a scope by hand, or dates the hold that stands there anew.
+    fn close_scope(&self, close: HoldClose) -> impl Future<Output = Result<HoldRow>> + Send;
+    /// The jobs that are retries of these: `(old, new)`.
+    fn retries(&self, of: Vec<JobId>) -> impl Future<Output = Result<Vec<(JobId, JobId)>>> + Send;
     /// Lifts an open hold. `None`: there is none of that id.
     fn release_hold(&self, release: HoldRelease) -> impl Future<Output = Result<Option<HoldRow>>> + Send;
+
+    // -- Schedules
+
+    /// Adds a schedule; its name is unique.
+    fn add_schedule(&self, schedule: NewSchedule) -> impl Future<Output = Result<Scheduled>> + Send;
+    /// Removes a schedule; its jobs stay. Whether it was there.
+    fn remove_schedule(&self, id: ScheduleId) -> impl Future<Output = Result<bool>> + Send;
+    /// Stops a schedule, or lets it go on (`None`) from `next_ms`. Whether it was there.
+    fn pause_schedule(
+        &self,
+        id: ScheduleId,
+        pause: Option<Pause>,
+        next_ms: Option<i64>,
+    ) -> impl Future<Output = Result<bool>> + Send;
+    /// Every schedule by name, with its latest runs.
+    fn schedules(&self) -> impl Future<Output = Result<Vec<ScheduleRow>>> + Send;
+    /// Schedules whose next instant has come, the most overdue first; without their runs.
+    fn due_schedules(&self, now_ms: i64, limit: u32) -> impl Future<Output = Result<Vec<ScheduleRow>>> + Send;
+    /// Fires one schedule: its jobs, its runs and its next instant in one transaction, once in the whole fleet.
+    fn fire(&self, fire: Fire) -> impl Future<Output = Result<Fired>> + Send;
 
     // -- Asking
 
@@ -137,12 +174,26 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn jobs(&self, query: Query) -> impl Future<Output = Result<Page<JobRow>>> + Send;
     /// Every record of a job in order, with its sends and their evidence.
     fn turns(&self, job: JobId) -> impl Future<Output = Result<Vec<TurnView>>> + Send;
+    /// Where a job stands, and all that can keep it there; `None`: there is no such job.
+    fn standing(&self, job: JobId, now_ms: i64) -> impl Future<Output = Result<Option<Standing>>> + Send;
+    /// The histories of several jobs, in the order given; of an unknown one empty.
+    fn histories(&self, jobs: Vec<JobId>) -> impl Future<Output = Result<Vec<History>>> + Send;
     /// Failed executions, newest first; with `include_retried` the replaced sends too.
     fn failures(&self, query: Query) -> impl Future<Output = Result<Page<FailureRow>>> + Send;
     /// Failures counted by one dimension.
     fn failure_counts(&self, query: Query, by: By) -> impl Future<Output = Result<Vec<CountRow>>> + Send;
     /// Refusals with their candidates, newest first.
     fn resets(&self, query: Query) -> impl Future<Output = Result<Page<ResetRow>>> + Send;
+    /// One refusal with its candidates; `None`: there is none.
+    fn reset(&self, key: SendKey) -> impl Future<Output = Result<Option<ResetRow>>> + Send;
+    /// How well each source of each vendor kept its word, the worst first.
+    fn reset_accuracy(&self, query: Query) -> impl Future<Output = Result<Vec<AccuracyRow>>> + Send;
+    /// What befell a hold, in order.
+    fn hold_events(&self, hold: HoldId) -> impl Future<Output = Result<Vec<HoldEventRow>>> + Send;
+    /// Every queue that has turns, is paused, or had jobs end within the last hour; by name.
+    fn queues(&self, now_ms: i64) -> impl Future<Output = Result<Vec<QueueRow>>> + Send;
+    /// Tokens and sends, the most tokens first; by day, the newest first.
+    fn usage(&self, query: Query, by: UsageBy) -> impl Future<Output = Result<Vec<UsageRow>>> + Send;
     fn holds(&self, query: Query) -> impl Future<Output = Result<Vec<HoldRow>>> + Send;
     /// Ended jobs in the order they ended; the cursor is resumable.
     fn results(&self, query: Query) -> impl Future<Output = Result<Page<JobRow>>> + Send;

@@ -126,6 +126,9 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
         deadline_ms,
         labels: spec.labels,
         retry_of: None,
+        carried: Vec::new(),
+        first_seq: 1,
+        schedule: None,
         created_ms: now_ms,
     })
 }

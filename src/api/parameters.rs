@@ -66,23 +66,22 @@ pub fn query(pairs: &[(String, String)], allowed: &[&str], now_ms: i64) -> Resul
 }
 
 fn set(query: &mut Query, name: &str, value: &str, now_ms: i64) -> Result<(), Problem> {
-    let said = || Some(value.to_owned());
     match name {
         "state" => query.states = any_of(name, value, &STATES)?,
-        "queue" => query.queue = said(),
-        "tenant" => query.tenant = said(),
-        "provider" => query.provider = said(),
-        "account" => query.account = said(),
-        "model" => query.model = said(),
+        "queue" => query.queues = names(value),
+        "tenant" => query.tenants = names(value),
+        "provider" => query.providers = names(value),
+        "account" => query.accounts = names(value),
+        "model" => query.models = names(value),
         "cause" => query.causes = any_of(name, value, &CAUSES)?,
         "class" => query.classes = any_of(name, value, &CLASSES)?,
-        "source" => query.source = said(),
-        "verdict" => query.verdict = any_of(name, value, &VERDICTS)?.into_iter().next(),
+        "source" => query.sources = names(value),
+        "verdict" => query.verdicts = any_of(name, value, &VERDICTS)?,
         "include_retried" => query.include_retried = truth(name, value)?,
         "since" => query.since_ms = Some(instant(name, value, now_ms)?),
         "until" => query.until_ms = Some(instant(name, value, now_ms)?),
         "limit" => query.limit = limit(value)?,
-        "cursor" => query.cursor = said(),
+        "cursor" => query.cursor = Some(value.to_owned()),
         label => match label.strip_prefix("label.") {
             Some(key) if !key.is_empty() => query.labels.push((key.to_owned(), value.to_owned())),
             _ => {
@@ -92,6 +91,11 @@ fn set(query: &mut Query, name: &str, value: &str, now_ms: i64) -> Result<(), Pr
         },
     }
     Ok(())
+}
+
+/// A comma list of names.
+fn names(value: &str) -> Vec<String> {
+    value.split(',').map(|name| name.trim().to_owned()).collect()
 }
 
 /// A comma list of known words.

@@ -170,6 +170,9 @@ mod tests {
             deferrals: Some(0),
             wait_until_ms: None,
             hold: None,
+            paused: None,
+            queue_paused: None,
+            schedule: None,
         }
     }
 

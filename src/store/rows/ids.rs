@@ -40,6 +40,7 @@ id!(
     WorkerId
 );
 id!(HoldId);
+id!(ScheduleId);
 
 /// A number from one database-wide sequence; the higher one wins, and a stale one writes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! What can be asked for, and the rows that answer.
 
 use super::{EvidenceRow, SendRow, TurnRecord};
-use super::{Fence, HoldId, JobId, JobState, LaneKey, Outcome, ScopeKey, SendKey, WorkerId};
+use super::{Fence, HoldId, JobId, JobState, LaneKey, Outcome, Pause, ScheduleId, ScopeKey, SendKey, WorkerId};
 use crate::failure::LimitKind;
 use serde::{Deserialize, Serialize};
 
@@ -21,16 +21,35 @@ pub struct WorkerRow {
 pub struct Query {
     /// Any of; empty: all. `deferred` and `waiting` are derived: queued behind a hold, and queued at all.
     pub states: Vec<String>,
-    pub queue: Option<String>,
-    pub tenant: Option<String>,
-    pub provider: Option<String>,
-    pub account: Option<String>,
-    pub model: Option<String>,
+    /// Of these and the lists below: any of; empty: all.
+    pub queues: Vec<String>,
+    /// An empty name: jobs without a tenant.
+    pub tenants: Vec<String>,
+    pub providers: Vec<String>,
+    pub accounts: Vec<String>,
+    /// An empty name: scopes of whole accounts.
+    pub models: Vec<String>,
     pub causes: Vec<String>,
     pub classes: Vec<String>,
-    pub source: Option<String>,
-    pub verdict: Option<String>,
+    /// Jobs: what they wait for (`hold`, `parked`, `probe`, `backoff`, `not_before`, `in_place`, `line`, `paused`).
+    pub whys: Vec<String>,
+    /// Failures: our code, the HTTP status, the phase, the rule.
+    pub codes: Vec<String>,
+    pub http: Vec<u16>,
+    pub phases: Vec<String>,
+    pub rules: Vec<String>,
+    /// Resets: names of candidates, verdicts of candidates, what became of the word (`kept`, `refused_again`, …).
+    pub sources: Vec<String>,
+    pub verdicts: Vec<String>,
+    pub words: Vec<String>,
+    /// All of.
     pub labels: Vec<(String, String)>,
+    /// Jobs: only those fired by this schedule.
+    pub schedule: Option<ScheduleId>,
+    /// Jobs: at most this id. With `until_ms` it freezes a filter: what is submitted later is not in it.
+    pub to_id: Option<JobId>,
+    /// Jobs: `since_ms` and `until_ms` are of their ends, not of their acceptance.
+    pub by_end: bool,
     pub include_retried: bool,
     /// Holds: the ended ones too.
     pub include_ended: bool,
@@ -57,6 +76,9 @@ pub enum By {
     Provider,
     Account,
     Hour,
+    Http,
+    Code,
+    Queue,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,6 +107,12 @@ pub struct JobRow {
     pub wait_until_ms: Option<i64>,
     /// The hold that keeps it.
     pub hold: Option<HoldRow>,
+    /// The job itself is paused.
+    pub paused: Option<Pause>,
+    /// Its queue is paused.
+    pub queue_paused: Option<Pause>,
+    /// The schedule that fired it.
+    pub schedule: Option<ScheduleId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,6 +149,8 @@ pub struct FailureRow {
 pub struct CountRow {
     pub value: String,
     pub failed: i64,
+    /// Of these, how many belong to jobs that succeeded later.
+    pub recovered: i64,
     pub first_ms: i64,
     pub last_ms: i64,
 }
@@ -134,8 +164,16 @@ pub struct ResetRow {
     pub tested_ms: Option<i64>,
     /// Its start minus the resume instant promised; never negative but by a release.
     pub lateness_ms: Option<i64>,
-    /// `kept`, `refused_again`, `released` or `not_tested`.
+    /// `kept`, `refused_again`, `released`, `cancelled` or `not_tested`.
     pub word: String,
+    /// Refused again: the reset that the provider named then, minus the one it had named before.
+    pub again_by_ms: Option<i64>,
+    /// The hold that this refusal opened or dated.
+    pub hold: Option<HoldId>,
+    /// What was decided: `retry_in_place`, `defer`, `requeue`, `fail`, …
+    pub decision: Option<String>,
+    /// The first send after the reset.
+    pub test: Option<SendKey>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

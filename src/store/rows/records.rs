@@ -122,7 +122,7 @@ pub struct TurnRecord {
 pub struct InboxRow {
     /// The turn before which it is read.
     pub seq: u32,
-    /// `continuation`, `message` or `tool_result`.
+    /// `continuation`, `message`, `tool_result`, or `answer` (taken over: `{"cut":…,"response":…}`).
     pub kind: String,
     /// JSON text.
     pub body: String,

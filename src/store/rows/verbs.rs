@@ -1,7 +1,7 @@
 //! What goes into each verb of the store, and what it answers.
 
 use super::{EvidenceRow, InboxRow, JobState, SendRow, TurnRecord};
-use super::{Fence, HoldId, JobId, LaneKey, ScopeKey, SendKey, WorkerId};
+use super::{Fence, HoldId, JobId, LaneKey, ScheduleId, ScopeKey, SendKey, WorkerId};
 use crate::failure::LimitKind;
 
 /// The result of a guarded write.
@@ -33,6 +33,12 @@ pub struct NewJob {
     pub deadline_ms: Option<i64>,
     pub labels: Vec<(String, String)>,
     pub retry_of: Option<JobId>,
+    /// What it takes over of another job's transcript (`seq` below [`NewJob::first_seq`]).
+    pub carried: Vec<InboxRow>,
+    /// Its first turn's place: 1, or behind what it takes over.
+    pub first_seq: u32,
+    /// The schedule that fired it.
+    pub schedule: Option<ScheduleId>,
     pub created_ms: i64,
 }
 
@@ -102,6 +108,8 @@ pub struct ClaimedTurn {
     pub deferrals: u32,
     /// Consecutive repairs (continuations after cuts) so far.
     pub repairs: u32,
+    /// Something joined its transcript from outside: its history must be read for a first turn, too.
+    pub told: bool,
     /// The first deferral of this turn, while it is deferred again and again.
     pub waiting_since_ms: Option<i64>,
     pub grant: Grant,
@@ -235,6 +243,10 @@ pub enum Next {
         state: JobState,
         result: Option<String>,
         error: Option<String>,
+    },
+    /// Succeeded, unless a message came in meanwhile: then it goes on with its next turn, at once.
+    FinalUnlessTold {
+        result: Option<String>,
     },
 }
 

@@ -5,7 +5,10 @@ use super::conn::Conn;
 use crate::store::{Error, Result};
 
 /// One script a version, from 1.
-const SCRIPTS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_initial.sql")];
+const SCRIPTS: &[&str] = &[
+    include_str!("../../../migrations/sqlite/0001_initial.sql"),
+    include_str!("../../../migrations/sqlite/0002_steering.sql"),
+];
 
 /// Marks a file as ours in its header: `RPRV`.
 const APPLICATION: i64 = 0x5250_5256;

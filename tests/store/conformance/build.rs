@@ -31,6 +31,9 @@ pub fn job(model: &str) -> NewJob {
         deadline_ms: None,
         labels: Vec::new(),
         retry_of: None,
+        carried: Vec::new(),
+        first_seq: 1,
+        schedule: None,
         created_ms: T0,
     }
 }

@@ -50,10 +50,10 @@ pub async fn jobs_are_listed_newest_first_a_page_at_a_time<H: Harness>(h: &H) {
     assert_eq!(by(states(&["deferred"])).await, [5, 6]);
     assert_eq!(by(states(&["deferred", "succeeded"])).await, [0, 5, 6]);
     assert_eq!(by(states(&["failed"])).await, [0; 0]);
-    assert_eq!(by(Query { tenant: Some("t".into()), ..page(50) }).await, [1]);
-    assert_eq!(by(Query { queue: Some("q".into()), ..page(50) }).await, [2]);
-    assert_eq!(by(Query { model: Some("n".into()), ..page(50) }).await, [5, 6]);
-    assert_eq!(by(Query { provider: Some("else".into()), ..page(50) }).await, [0; 0]);
+    assert_eq!(by(Query { tenants: vec!["t".into()], ..page(50) }).await, [1]);
+    assert_eq!(by(Query { queues: vec!["q".into()], ..page(50) }).await, [2]);
+    assert_eq!(by(Query { models: vec!["n".into()], ..page(50) }).await, [5, 6]);
+    assert_eq!(by(Query { providers: vec!["else".into()], ..page(50) }).await, [0; 0]);
     assert_eq!(by(Query { since_ms: Some(T0 + 1), ..page(50) }).await, [4]);
     let labels = |labels: &[(&str, &str)]| Query {
         labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
@@ -173,7 +173,7 @@ async fn word<H: Harness>(h: &H, model: &str, outcome: Option<&str>) -> ResetRow
             h.store().release_hold(release).await.unwrap();
         }
     }
-    let query = Query { model: Some(model.into()), ..page(10) };
+    let query = Query { models: vec![model.into()], ..page(10) };
     h.store().resets(query).await.unwrap().items.remove(0)
 }
 
@@ -188,10 +188,10 @@ pub async fn a_reset_kept_its_word_or_not<H: Harness>(h: &H) {
     assert_eq!(word(h, "waiting", None).await.word, "not_tested");
     let by = async |query: Query| h.store().resets(query).await.unwrap().items.len();
     assert_eq!(by(page(50)).await, 5);
-    assert_eq!(by(Query { source: Some("retry-after".into()), ..page(50) }).await, 5);
-    assert_eq!(by(Query { source: Some("x".into()), ..page(50) }).await, 0);
-    assert_eq!(by(Query { verdict: Some("selected".into()), ..page(50) }).await, 5);
-    assert_eq!(by(Query { verdict: Some("past".into()), ..page(50) }).await, 0);
+    assert_eq!(by(Query { sources: vec!["retry-after".into()], ..page(50) }).await, 5);
+    assert_eq!(by(Query { sources: vec!["x".into()], ..page(50) }).await, 0);
+    assert_eq!(by(Query { verdicts: vec!["selected".into()], ..page(50) }).await, 5);
+    assert_eq!(by(Query { verdicts: vec!["past".into()], ..page(50) }).await, 0);
     let first = h.store().resets(page(4)).await.unwrap();
     let rest = Query { cursor: first.next_cursor, ..page(4) };
     assert_eq!(by(rest).await, 1);

@@ -5,7 +5,7 @@ SELECT t.job_id, t.lane_id, t.rank_ms, t.seq, t.executions, t.deferrals, t.repai
 FROM json_each(?1) AS g
 CROSS JOIN turns AS t ON t.job_id IN (
     SELECT x.job_id FROM turns AS x INDEXED BY turns_ready
-    WHERE x.lane_id = g.value AND x.state = 0 AND (x.deadline_ms IS NULL OR x.deadline_ms > ?3)
+    WHERE x.lane_id = g.value AND x.state = 0 AND x.paused_ms IS NULL AND (x.deadline_ms IS NULL OR x.deadline_ms > ?3)
     ORDER BY x.rank_ms, x.job_id LIMIT ?2
 )
 CROSS JOIN jobs AS j ON j.job_id = t.job_id

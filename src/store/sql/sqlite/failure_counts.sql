@@ -17,8 +17,11 @@ FROM failed AS d
 CROSS JOIN jobs AS j ON j.job_id = d.job_id
 CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
-WHERE (?3 IS NULL OR l.queue = ?3) AND (?4 IS NULL OR l.tenant = ?4)
-  AND (?5 IS NULL OR s.provider = ?5) AND (?6 IS NULL OR s.account = ?6) AND (?7 IS NULL OR s.model = ?7)
+WHERE (?3 = '[]' OR l.queue IN (SELECT value FROM json_each(?3)))
+  AND (?4 = '[]' OR l.tenant IN (SELECT value FROM json_each(?4)))
+  AND (?5 = '[]' OR s.provider IN (SELECT value FROM json_each(?5)))
+  AND (?6 = '[]' OR s.account IN (SELECT value FROM json_each(?6)))
+  AND (?7 = '[]' OR s.model IN (SELECT value FROM json_each(?7)))
   AND (?10 = '[]' OR d.cause IN (SELECT value FROM json_each(?10)))
   AND (?11 = '[]' OR d.class IN (SELECT value FROM json_each(?11)))
   AND (?12 = '[]' OR NOT EXISTS (

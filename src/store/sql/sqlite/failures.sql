@@ -8,8 +8,11 @@ CROSS JOIN jobs AS j ON j.job_id = r.job_id
 CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
 WHERE r.outcome <> 'completed' AND (r.ended_ms, r.fence) < (?1, ?2)
-  AND (?4 IS NULL OR l.queue = ?4) AND (?5 IS NULL OR l.tenant = ?5)
-  AND (?6 IS NULL OR s.provider = ?6) AND (?7 IS NULL OR s.account = ?7) AND (?8 IS NULL OR s.model = ?8)
+  AND (?4 = '[]' OR l.queue IN (SELECT value FROM json_each(?4)))
+  AND (?5 = '[]' OR l.tenant IN (SELECT value FROM json_each(?5)))
+  AND (?6 = '[]' OR s.provider IN (SELECT value FROM json_each(?6)))
+  AND (?7 = '[]' OR s.account IN (SELECT value FROM json_each(?7)))
+  AND (?8 = '[]' OR s.model IN (SELECT value FROM json_each(?8)))
   AND (?9 IS NULL OR r.ended_ms >= ?9) AND (?10 IS NULL OR r.ended_ms < ?10)
   AND (?11 = '[]' OR r.cause IN (SELECT value FROM json_each(?11)))
   AND (?12 = '[]' OR r.class IN (SELECT value FROM json_each(?12)))
@@ -25,8 +28,11 @@ CROSS JOIN jobs AS j ON j.job_id = r.job_id
 CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
 WHERE ?14 = 1 AND (r.ended_ms, r.fence, r.n) < (?1, ?2, ?3)
-  AND (?4 IS NULL OR l.queue = ?4) AND (?5 IS NULL OR l.tenant = ?5)
-  AND (?6 IS NULL OR s.provider = ?6) AND (?7 IS NULL OR s.account = ?7) AND (?8 IS NULL OR s.model = ?8)
+  AND (?4 = '[]' OR l.queue IN (SELECT value FROM json_each(?4)))
+  AND (?5 = '[]' OR l.tenant IN (SELECT value FROM json_each(?5)))
+  AND (?6 = '[]' OR s.provider IN (SELECT value FROM json_each(?6)))
+  AND (?7 = '[]' OR s.account IN (SELECT value FROM json_each(?7)))
+  AND (?8 = '[]' OR s.model IN (SELECT value FROM json_each(?8)))
   AND (?9 IS NULL OR r.ended_ms >= ?9) AND (?10 IS NULL OR r.ended_ms < ?10)
   AND (?11 = '[]' OR r.cause IN (SELECT value FROM json_each(?11)))
   AND (?12 = '[]' OR r.class IN (SELECT value FROM json_each(?12)))

@@ -9,7 +9,9 @@ SELECT h.hold_id, s.provider, s.account, s.model, h.cause, h.kind, h.opened_ms, 
        ) ELSE 0 END, h.scope_id
 FROM holds AS h CROSS JOIN scopes AS s ON s.scope_id = h.scope_id
 WHERE (?1 = 1 OR h.ended_ms IS NULL)
-  AND (?2 IS NULL OR s.provider = ?2) AND (?3 IS NULL OR s.account = ?3) AND (?4 IS NULL OR s.model = ?4)
+  AND (?2 = '[]' OR s.provider IN (SELECT value FROM json_each(?2)))
+  AND (?3 = '[]' OR s.account IN (SELECT value FROM json_each(?3)))
+  AND (?4 = '[]' OR s.model IN (SELECT value FROM json_each(?4)))
   AND (?5 IS NULL OR coalesce(h.ended_ms, ?5) >= ?5) AND (?6 IS NULL OR h.opened_ms < ?6)
 ORDER BY h.opened_ms DESC, h.hold_id DESC
 LIMIT ?7

@@ -7,8 +7,11 @@ CROSS JOIN jobs AS j ON j.job_id = t.job_id
 CROSS JOIN lanes AS l ON l.lane_id = t.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
 WHERE t.job_id < ?1
-  AND (?2 IS NULL OR l.queue = ?2) AND (?3 IS NULL OR l.tenant = ?3)
-  AND (?4 IS NULL OR s.provider = ?4) AND (?5 IS NULL OR s.account = ?5) AND (?6 IS NULL OR s.model = ?6)
+  AND (?2 = '[]' OR l.queue IN (SELECT value FROM json_each(?2)))
+  AND (?3 = '[]' OR l.tenant IN (SELECT value FROM json_each(?3)))
+  AND (?4 = '[]' OR s.provider IN (SELECT value FROM json_each(?4)))
+  AND (?5 = '[]' OR s.account IN (SELECT value FROM json_each(?5)))
+  AND (?6 = '[]' OR s.model IN (SELECT value FROM json_each(?6)))
   AND (?7 IS NULL OR j.created_ms >= ?7) AND (?8 IS NULL OR j.created_ms < ?8)
   AND (CASE t.state WHEN 2 THEN 'running' ELSE 'queued' END IN (SELECT value FROM json_each(?9))
        OR (t.state < 2 AND 'waiting' IN (SELECT value FROM json_each(?9)))

@@ -1,7 +1,7 @@
 -- The earliest instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse. Backoffs
 -- and resumes that have passed wait for a claim, not for the clock. Index: turns_later, turns_deadline.
 SELECT min(at_ms) FROM (
-    SELECT (SELECT due_ms FROM turns INDEXED BY turns_later WHERE state = 1 AND due_ms > ?1
+    SELECT (SELECT due_ms FROM turns INDEXED BY turns_later WHERE state = 1 AND paused_ms IS NULL AND due_ms > ?1
             ORDER BY due_ms LIMIT 1) AS at_ms
     UNION ALL
     SELECT (SELECT deadline_ms FROM turns INDEXED BY turns_deadline WHERE state < 2 AND deadline_ms IS NOT NULL

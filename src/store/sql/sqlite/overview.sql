@@ -8,7 +8,7 @@ WITH held (scope_id) AS (
 SELECT (SELECT coalesce(sum(ready), 0) FROM lanes WHERE ready > 0 AND scope_id NOT IN (SELECT scope_id FROM held)),
        (SELECT count(*) FROM turns INDEXED BY turns_running WHERE state = 2),
        (SELECT coalesce(sum(ready), 0) FROM lanes WHERE ready > 0 AND scope_id IN (SELECT scope_id FROM held)),
-       (SELECT count(*) FROM turns INDEXED BY turns_later WHERE state = 1),
+       (SELECT count(*) FROM turns INDEXED BY turns_later WHERE state = 1 AND paused_ms IS NULL),
        (SELECT coalesce(max(value), 0) FROM counters WHERE name = 'succeeded'),
        (SELECT coalesce(max(value), 0) FROM counters WHERE name = 'failed'),
        (SELECT coalesce(max(value), 0) FROM counters WHERE name = 'cancelled'),

@@ -22,11 +22,16 @@ CROSS JOIN jobs AS j ON j.job_id = e.job_id
 CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
 WHERE (e.received_ms, e.fence, e.n) < (?1, ?2, ?3)
-  AND (?4 IS NULL OR l.queue = ?4) AND (?5 IS NULL OR l.tenant = ?5)
-  AND (?6 IS NULL OR s.provider = ?6) AND (?7 IS NULL OR s.account = ?7) AND (?8 IS NULL OR s.model = ?8)
+  AND (?4 = '[]' OR l.queue IN (SELECT value FROM json_each(?4)))
+  AND (?5 = '[]' OR l.tenant IN (SELECT value FROM json_each(?5)))
+  AND (?6 = '[]' OR s.provider IN (SELECT value FROM json_each(?6)))
+  AND (?7 = '[]' OR s.account IN (SELECT value FROM json_each(?7)))
+  AND (?8 = '[]' OR s.model IN (SELECT value FROM json_each(?8)))
   AND (?9 IS NULL OR e.received_ms >= ?9) AND (?10 IS NULL OR e.received_ms < ?10)
   AND (?11 = '[]' OR e.cause IN (SELECT value FROM json_each(?11)))
-  AND (?12 IS NULL OR EXISTS (SELECT 1 FROM json_each(e.candidates) AS c WHERE c.value ->> 'name' = ?12))
-  AND (?13 IS NULL OR EXISTS (SELECT 1 FROM json_each(e.candidates) AS c WHERE c.value ->> 'verdict' = ?13))
+  AND (?12 = '[]' OR EXISTS (SELECT 1 FROM json_each(e.candidates) AS c
+                        WHERE c.value ->> 'name' IN (SELECT value FROM json_each(?12))))
+  AND (?13 = '[]' OR EXISTS (SELECT 1 FROM json_each(e.candidates) AS c
+                        WHERE c.value ->> 'verdict' IN (SELECT value FROM json_each(?13))))
 ORDER BY e.received_ms DESC, e.fence DESC, e.n DESC
 LIMIT ?14

@@ -29,11 +29,11 @@ pub(in crate::store::sqlite) async fn failures(conn: &mut Conn, query: &Query) -
         .bind(at_ms)
         .bind(fence)
         .bind(n)
-        .bind(query.queue.clone())
-        .bind(query.tenant.clone())
-        .bind(query.provider.clone())
-        .bind(query.account.clone())
-        .bind(query.model.clone())
+        .bind(json(&query.queues)?)
+        .bind(json(&query.tenants)?)
+        .bind(json(&query.providers)?)
+        .bind(json(&query.accounts)?)
+        .bind(json(&query.models)?)
         .bind(query.since_ms)
         .bind(query.until_ms)
         .bind(json(&query.causes)?)
@@ -84,16 +84,19 @@ pub(in crate::store::sqlite) async fn failure_counts(conn: &mut Conn, query: &Qu
         By::Provider => "provider",
         By::Account => "account",
         By::Hour => "hour",
+        By::Http => "http",
+        By::Code => "code",
+        By::Queue => "queue",
     };
     let limit = if query.limit == 0 { PAGE } else { query.limit.min(PAGE) };
     let bound = sqlx::query(sql!("failure_counts"))
         .bind(by)
         .bind(i64::from(query.include_retried))
-        .bind(query.queue.clone())
-        .bind(query.tenant.clone())
-        .bind(query.provider.clone())
-        .bind(query.account.clone())
-        .bind(query.model.clone())
+        .bind(json(&query.queues)?)
+        .bind(json(&query.tenants)?)
+        .bind(json(&query.providers)?)
+        .bind(json(&query.accounts)?)
+        .bind(json(&query.models)?)
         .bind(query.since_ms)
         .bind(query.until_ms)
         .bind(json(&query.causes)?)
@@ -103,7 +106,13 @@ pub(in crate::store::sqlite) async fn failure_counts(conn: &mut Conn, query: &Qu
     let rows = conn.all(bound).await?;
     rows.iter()
         .map(|row| {
-            Ok(CountRow { value: at(row, 0)?, failed: at(row, 1)?, first_ms: at(row, 2)?, last_ms: at(row, 3)? })
+            Ok(CountRow {
+                value: at(row, 0)?,
+                failed: at(row, 1)?,
+                recovered: 0,
+                first_ms: at(row, 2)?,
+                last_ms: at(row, 3)?,
+            })
         })
         .collect()
 }
@@ -114,16 +123,16 @@ pub(in crate::store::sqlite) async fn resets(conn: &mut Conn, query: &Query) -> 
         .bind(at_ms)
         .bind(fence)
         .bind(n)
-        .bind(query.queue.clone())
-        .bind(query.tenant.clone())
-        .bind(query.provider.clone())
-        .bind(query.account.clone())
-        .bind(query.model.clone())
+        .bind(json(&query.queues)?)
+        .bind(json(&query.tenants)?)
+        .bind(json(&query.providers)?)
+        .bind(json(&query.accounts)?)
+        .bind(json(&query.models)?)
         .bind(query.since_ms)
         .bind(query.until_ms)
         .bind(json(&query.causes)?)
-        .bind(query.source.clone())
-        .bind(query.verdict.clone())
+        .bind(json(&query.sources)?)
+        .bind(json(&query.verdicts)?)
         .bind(fetch(query));
     let mut rows = conn.all(bound).await?;
     let more = cut(&mut rows, query);
@@ -160,5 +169,9 @@ fn reset_of(row: &SqliteRow) -> Result<ResetRow> {
         tested_ms,
         lateness_ms: tested_ms.zip(promised_ms).map(|(tested_ms, promised_ms)| tested_ms - promised_ms),
         word: word.to_owned(),
+        again_by_ms: None,
+        hold: None,
+        decision: None,
+        test: None,
     })
 }

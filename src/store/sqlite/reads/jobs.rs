@@ -57,11 +57,11 @@ type Bound<'q> = crate::store::sqlite::conn::Query<'q>;
 /// Binds what `jobs`, `jobs_live` and `results` filter by.
 fn filtered<'q>(bound: Bound<'q>, query: &Query) -> Result<Bound<'q>> {
     Ok(bound
-        .bind(query.queue.clone())
-        .bind(query.tenant.clone())
-        .bind(query.provider.clone())
-        .bind(query.account.clone())
-        .bind(query.model.clone())
+        .bind(json(&query.queues)?)
+        .bind(json(&query.tenants)?)
+        .bind(json(&query.providers)?)
+        .bind(json(&query.accounts)?)
+        .bind(json(&query.models)?)
         .bind(query.since_ms)
         .bind(query.until_ms)
         .bind(json(&query.states)?)
@@ -134,5 +134,8 @@ fn job_of(row: &SqliteRow, holds: &[(i64, HoldRow)]) -> Result<JobRow> {
         wait_until_ms,
         // A running turn whose send is on the wire is kept by nothing.
         hold: hold.filter(|_| state == JobState::Queued || wait_until_ms.is_some()),
+        paused: None,
+        queue_paused: None,
+        schedule: None,
     })
 }

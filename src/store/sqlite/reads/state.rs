@@ -4,7 +4,7 @@ use super::fetch;
 use crate::failure::LimitKind;
 use crate::store::sqlite::conn::Conn;
 use crate::store::sqlite::text;
-use crate::store::sqlite::tx::{at, blob, fence_at, hold_at, int, int_opt, job_at, sql, uuid_opt, worker_at};
+use crate::store::sqlite::tx::{at, blob, fence_at, hold_at, int, int_opt, job_at, json, sql, uuid_opt, worker_at};
 use crate::store::{
     Error, Fence, HoldId, HoldRow, JobId, Overview, Query, Result, ScopeKey, SendKey, WorkerId, WorkerRow,
 };
@@ -68,9 +68,9 @@ pub(super) async fn open_holds(conn: &mut Conn) -> Result<Vec<(i64, HoldRow)>> {
 async fn list(conn: &mut Conn, query: &Query) -> Result<Vec<(i64, HoldRow)>> {
     let bound = sqlx::query(sql!("holds"))
         .bind(i64::from(query.include_ended))
-        .bind(query.provider.clone())
-        .bind(query.account.clone())
-        .bind(query.model.clone())
+        .bind(json(&query.providers)?)
+        .bind(json(&query.accounts)?)
+        .bind(json(&query.models)?)
         .bind(query.since_ms)
         .bind(query.until_ms)
         .bind(fetch(query) - 1);

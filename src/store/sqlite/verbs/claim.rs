@@ -152,6 +152,7 @@ async fn take(tx: &mut Tx<'_>, wanted: &[(i64, u32)], now_ms: i64) -> Result<Vec
                     executions: counter(&row, 4)?,
                     deferrals: counter(&row, 5)?,
                     repairs: counter(&row, 6)?,
+                    told: false,
                     waiting_since_ms: at(&row, 7)?,
                     grant: Grant { permit_ms: now_ms, probe: None, ramping: false, barren: 0 },
                 },

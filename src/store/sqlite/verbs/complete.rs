@@ -6,7 +6,7 @@ use super::{ledger, submit};
 use crate::store::ledger::Ledger;
 use crate::store::sqlite::text::rank_ms;
 use crate::store::sqlite::tx::Tx;
-use crate::store::{Applied, Completion, Fence, JobId, Next, Result};
+use crate::store::{Applied, Completion, Fence, JobId, JobState, Next, Result};
 use std::collections::{BTreeSet, HashMap};
 
 pub(in crate::store::sqlite) async fn complete(tx: &mut Tx<'_>, batch: &[&Completion]) -> Result<Vec<Applied>> {
@@ -83,7 +83,9 @@ fn settle(known: &mut Ledger, completion: &Completion, running: &Running, refuse
     // A probe that was neither refused nor answered proved nothing; where it is to wait, so is the next one.
     let next_ms = match completion.next {
         Next::Again { due_ms, counts: true } => Some(due_ms),
-        Next::Again { .. } | Next::Behind | Next::Turn { .. } | Next::Final { .. } => None,
+        Next::Again { .. } | Next::Behind | Next::Turn { .. } | Next::Final { .. } | Next::FinalUnlessTold { .. } => {
+            None
+        }
     };
     known.return_probe(turn, next_ms, now_ms);
 }
@@ -103,6 +105,16 @@ async fn follow(
                 state: *state,
                 result: result.clone(),
                 error: error.clone(),
+                at_ms: now_ms,
+            });
+            return Ok(());
+        }
+        Next::FinalUnlessTold { result } => {
+            ends.push(End {
+                job_id: completion.job_id,
+                state: JobState::Succeeded,
+                result: result.clone(),
+                error: None,
                 at_ms: now_ms,
             });
             return Ok(());
