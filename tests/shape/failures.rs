@@ -43,6 +43,33 @@ fn every_code_and_class_has_its_page_and_every_page_is_in_the_index() {
 }
 
 #[test]
+fn every_decision_is_in_the_index() {
+    let index = format!("{DIR}/README.md");
+    let shown =
+        table(&index, &read(&index), &["decision"]).rows.iter().flat_map(|row| quoted(&row[0])).collect::<Vec<_>>();
+    let every = [
+        Decision::RetryInPlace { wait_ms: 0 },
+        Decision::Defer { until_ms: 0 },
+        Decision::Requeue { until_ms: 0 },
+        Decision::CommitPartial { then: Then::Accept },
+        Decision::Fail,
+        Decision::Stop,
+    ];
+    // Lists them all: a new one does not compile here.
+    for decision in every {
+        match decision {
+            Decision::RetryInPlace { .. }
+            | Decision::Defer { .. }
+            | Decision::Requeue { .. }
+            | Decision::CommitPartial { .. }
+            | Decision::Fail
+            | Decision::Stop => {}
+        }
+    }
+    assert_eq!(shown, every.map(|decision| decision.as_str().to_owned()));
+}
+
+#[test]
 fn codes_are_written_in_one_place() {
     let declared = source("src/failure/codes.rs").matches("pub const ").count() - 1;
     assert_eq!(declared, codes::ALL.len(), "`failure::codes::ALL` lists every code");

@@ -5,4 +5,6 @@
 mod docs;
 mod failures;
 mod layers;
+mod logging;
 mod pages;
+mod states;
