@@ -1,13 +1,10 @@
 //! What the documents name exists.
 
+use crate::pages::{files, read};
 use std::path::Path;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const PLACES: [&str; 7] = ["src", "docs", "config", "scripts", "tests", "benches", "migrations"];
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
 
 /// The paths of this package that a text names; those with a placeholder in them are none.
 fn paths(text: &str) -> Vec<String> {
@@ -24,12 +21,7 @@ fn paths(text: &str) -> Vec<String> {
 fn every_path_that_a_document_names_exists() {
     let mut documents: Vec<String> =
         ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/reprieve.toml"].map(str::to_owned).to_vec();
-    for entry in std::fs::read_dir(Path::new(ROOT).join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if Path::new(&name).extension().is_some_and(|kind| kind == "md") {
-            documents.push(format!("docs/{name}"));
-        }
-    }
+    documents.extend(files("docs", ".md"));
     assert!(documents.len() > 4);
     let mut wrong = Vec::new();
     for document in &documents {

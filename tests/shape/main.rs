@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
 
 mod docs;
+mod failures;
 mod layers;
+mod pages;
