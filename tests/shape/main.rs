@@ -6,5 +6,6 @@ mod docs;
 mod failures;
 mod layers;
 mod logging;
+mod operations;
 mod pages;
 mod states;
