@@ -2,6 +2,7 @@
 
 use super::response::{self, Response};
 use super::{Body, JobSpec, limits};
+use crate::failure::codes;
 use crate::provider::{Answer, Call, ChatCall, Message, RawCall};
 use crate::recovery::Then;
 use crate::store::{History, InboxRow, JobState};
@@ -108,14 +109,14 @@ fn bound(spec: &JobSpec, history: &History, last: &str, next: u32) -> Option<Str
     };
     if next > spec.max_turns {
         let message = format!("the job has had all of its {} turns and its answer is not complete", spec.max_turns);
-        return Some(document("turn_limit", message));
+        return Some(document(codes::TURN_LIMIT, message));
     }
     let said = history.responses.iter().map(|(_, _, response)| response.len());
     let told = history.inbox.iter().map(|row| row.body.len());
     let bytes = said.chain(told).fold(last.len(), usize::saturating_add);
     if bytes > limits::TRANSCRIPT_BYTES {
         let message = format!("the transcript has {bytes} bytes; at most {} are sent again", limits::TRANSCRIPT_BYTES);
-        return Some(document("transcript_limit", message));
+        return Some(document(codes::TRANSCRIPT_LIMIT, message));
     }
     None
 }
