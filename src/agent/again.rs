@@ -1,9 +1,9 @@
 //! A retry: a final job once more, as a new job that takes over what has been said.
 
-use super::step::{self, OUTPUT_LIMIT, TRANSCRIPT_LIMIT, TURN_LIMIT};
+use super::step::{self, OUTPUT_LIMIT};
 use super::transcript::{ANSWER, CONTINUATION, Piece, pieces};
 use super::{Body, Directory, JobSpec, SpecError, accept};
-use crate::failure::ErrorDocument;
+use crate::failure::{ErrorDocument, codes};
 use crate::recovery::OnTruncated;
 use crate::store::{History, InboxRow, JobRow, JobState, NewJob};
 use serde::Serialize;
@@ -80,7 +80,7 @@ fn carried(history: &History, succeeded: bool, unasked: impl Fn(&str) -> bool, n
 /// accepted as it stood: its job had had all of its turns, or was cancelled as the cut was written.
 fn unasked(job: &JobRow, spec: &JobSpec) -> impl Fn(&str) -> bool {
     let code = job.error.as_deref().and_then(|error| serde_json::from_str::<ErrorDocument>(error).ok());
-    let had_all = code.is_some_and(|error| matches!(error.code.as_str(), TURN_LIMIT | TRANSCRIPT_LIMIT));
+    let had_all = code.is_some_and(|error| matches!(error.code.as_str(), codes::TURN_LIMIT | codes::TRANSCRIPT_LIMIT));
     let cancelled = job.state == JobState::Cancelled;
     let accepts = spec.on_truncated() != OnTruncated::Continue;
     move |cut| had_all || cancelled && !(accepts && cut == OUTPUT_LIMIT)

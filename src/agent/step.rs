@@ -3,6 +3,7 @@
 use super::response;
 use super::transcript::{self, CONTINUATION};
 use super::{Body, JobSpec, limits, turns_left};
+use crate::failure::codes;
 use crate::provider::{Answer, Call, ChatCall, Message, RawCall};
 use crate::recovery::Then;
 use crate::store::{History, InboxRow, JobState};
@@ -39,9 +40,6 @@ pub enum Step {
     },
 }
 
-/// What keeps a job from going on with a cut answer.
-pub(super) const TURN_LIMIT: &str = "turn_limit";
-pub(super) const TRANSCRIPT_LIMIT: &str = "transcript_limit";
 /// The cut of an answer that reached a cap; any other cut is a broken stream.
 pub(super) const OUTPUT_LIMIT: &str = "output_limit";
 
@@ -139,14 +137,14 @@ fn bound(spec: &JobSpec, history: &History, last: &str) -> Option<String> {
     };
     if turns_left(spec, history) == 0 {
         let message = format!("the job has had all of its {} turns and its answer is not complete", spec.max_turns);
-        return Some(document(TURN_LIMIT, message));
+        return Some(document(codes::TURN_LIMIT, message));
     }
     let said = history.responses.iter().map(|(_, _, response)| response.len());
     let told = history.inbox.iter().map(|row| row.body.len());
     let bytes = said.chain(told).fold(last.len(), usize::saturating_add);
     if bytes > limits::TRANSCRIPT_BYTES {
         let message = format!("the transcript has {bytes} bytes; at most {} are sent again", limits::TRANSCRIPT_BYTES);
-        return Some(document(TRANSCRIPT_LIMIT, message));
+        return Some(document(codes::TRANSCRIPT_LIMIT, message));
     }
     None
 }

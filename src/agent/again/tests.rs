@@ -151,7 +151,7 @@ fn a_failed_job_goes_on_from_its_last_good_turn() {
 #[test]
 fn a_cut_that_nobody_was_asked_to_go_on_with_is_gone_on_with() {
     let history = History { responses: vec![cut(1, "half")], inbox: vec![message(2, "and?")] };
-    let error = json!({"code": "turn_limit", "message": "", "class": null, "retryable": false}).to_string();
+    let error = json!({"code": codes::TURN_LIMIT, "message": "", "class": null, "retryable": false}).to_string();
     let spent = JobRow { error: Some(error), ..job(SPEC, JobState::Failed) };
     let new = again(&spent, &history, &directory(), NOW_MS).unwrap();
     assert_eq!(shape(&retried(JobState::Cancelled, &history)), shape(&new), "cancelled as its cut was written");

@@ -214,7 +214,9 @@ proptest! {
             play.happen(event);
             if matches!(event, Event::Retried) && play.pieces.is_empty() {
                 // The answer that was under way had said nothing: it begins anew, behind what was told meanwhile.
-                begun.values_mut().for_each(|answers| *answers = play.answers.len().min(*answers));
+                for answers in begun.values_mut() {
+                    *answers = play.answers.len().min(*answers);
+                }
             }
             for n in before..play.told {
                 begun.insert(format!("m{}", n + 1), answers);
