@@ -43,6 +43,25 @@ fn every_code_and_class_has_its_page_and_every_page_is_in_the_index() {
 }
 
 #[test]
+fn statuses_are_read_as_the_index_says() {
+    let index = format!("{DIR}/README.md");
+    let mut seen = BTreeSet::new();
+    for row in table(&index, &read(&index), &["HTTP status", "class", "retried"]).rows {
+        let (class, retried) = (quoted(&row[1]).remove(0), row[2] == "yes");
+        for part in row[0].split(", ") {
+            let (from, to) = part.split_once('–').unwrap_or((part, part));
+            for status in from.parse::<u16>().unwrap()..=to.parse::<u16>().unwrap() {
+                let case = Case::of(&index, &format!("{{\"http_status\":{status}}}"), "—");
+                let is = (case.failure.class.as_str(), case.failure.retryable);
+                assert_eq!(is, (class.as_str(), retried), "{index}: {status}");
+                assert!(seen.insert(status), "{index}: {status} stands there twice");
+            }
+        }
+    }
+    assert_eq!(seen, (300..=599).collect(), "{index} says of every status how it is read");
+}
+
+#[test]
 fn every_decision_is_in_the_index() {
     let index = format!("{DIR}/README.md");
     let shown =
