@@ -7,10 +7,12 @@ use reprieve::failure::{Cause, Class, Ending, ErrorDocument, Failure, Reach, Rec
 use reprieve::provider::capture;
 use reprieve::recovery::{Decision, Delivery, OnTruncated, Policy, Situation, Spoken, Then, hold_until, recover};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 const DIR: &str = "docs/failures";
 /// When the failures of the pages were received.
 const NOW_MS: i64 = 1_790_000_000_000;
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::embedded);
 
 /// Causes that have a page of their own, because their class does not tell what is done about them.
 const CAUSES: [Cause; 3] = [Cause::OutputLimit, Cause::Incomplete, Cause::Deadline];
@@ -195,7 +197,7 @@ impl Case {
             redact_vendor_messages: true,
         };
         let ending = ending.unwrap_or_else(|| panic!("{page}: {line}: nothing failed"));
-        Self { failure: Failure::read(&ending, &receipt, &Rules::embedded()), input, situation }
+        Self { failure: Failure::read(&ending, &receipt, &RULES), input, situation }
     }
 
     fn decided(&self, policy: &Policy) -> String {
@@ -247,7 +249,7 @@ fn pages_say_what_the_reading_and_the_decision_are() {
             let should =
                 [case.decided(&Policy::tiered()), case.decided(&Policy::strict()), case.holds(&Policy::tiered())];
             if row[2] == "—" {
-                let answered = capture::classify(&case.input, &Rules::embedded(), &Policy::tiered(), NOW_MS).recovery;
+                let answered = capture::classify(&case.input, &RULES, &Policy::tiered(), NOW_MS).recovery;
                 assert!(
                     should[0].starts_with(&format!("`{}`", answered.action)),
                     "{page}: row {}: {answered:?}",
