@@ -1,7 +1,7 @@
 //! Every pattern once, and that any standing is explained in one line.
 
 use super::*;
-use crate::store::{Fence, HoldRow, InHandStanding, LaneKey, Pause, ScopeKey, ScopeStanding, WorkerId};
+use crate::store::{Fence, HoldRow, InHandStanding, LaneKey, LastFailure, Pause, ScopeKey, ScopeStanding, WorkerId};
 use proptest::prelude::*;
 
 const NOW_MS: i64 = 1_796_047_385_000;
