@@ -3,6 +3,7 @@
 mod durability;
 mod harness;
 mod open;
+mod power;
 mod statements;
 
 use harness::fresh;
