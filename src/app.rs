@@ -5,8 +5,8 @@ use crate::config::Config;
 use crate::failure::{Rules, RulesError};
 use crate::provider::Providers;
 use crate::scheduler;
-use crate::store::sqlite::{OpenOptions, Sqlite};
-use crate::store::{self, ScopeConfig, ScopeKey, Store};
+use crate::store::postgres::{self, Notify};
+use crate::store::{self, Database, Migration, Postgres, ScopeConfig, ScopeKey, Sqlite, Store, sqlite};
 use crate::worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,12 +33,59 @@ pub fn rules(config: &Config) -> Result<Rules, RulesError> {
     }
 }
 
-/// Opens the database that the configuration names; a new SQLite file is made on first use.
+/// Opens the database that the configuration names. A new SQLite file is made on first use; a Postgres must have its
+/// schema ([`migrate_up`]).
 ///
 /// # Errors
 /// Why it cannot be opened.
-pub async fn open_store(config: &Config) -> store::Result<Sqlite> {
-    Sqlite::open(&config.database, Clock::system(), OpenOptions::default()).await
+pub async fn open_store(config: &Config) -> store::Result<Database> {
+    let (url, clock) = (&config.database, Clock::system());
+    match kind(url) {
+        Kind::Sqlite => Sqlite::open(url, clock, sqlite::OpenOptions::default()).await.map(Database::Sqlite),
+        Kind::Postgres => Postgres::open(url, clock, postgres_options(config)).await.map(Database::Postgres),
+    }
+}
+
+/// The steps of the database's schema that this release knows, and which the database has.
+///
+/// # Errors
+/// Why they cannot be read; a schema of a newer release.
+pub async fn migrate_status(config: &Config) -> store::Result<Vec<Migration>> {
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::migrate::status(&config.database).await,
+        Kind::Postgres => postgres::migrate::status(&config.database, &postgres_options(config)).await,
+    }
+}
+
+/// Brings the database's schema up to date; the steps that were applied now.
+///
+/// # Errors
+/// Why a step could not be applied; those before it stand.
+pub async fn migrate_up(config: &Config) -> store::Result<Vec<Migration>> {
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::migrate::up(&config.database).await,
+        Kind::Postgres => postgres::migrate::up(&config.database, &postgres_options(config)).await,
+    }
+}
+
+enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+fn kind(url: &str) -> Kind {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") { Kind::Postgres } else { Kind::Sqlite }
+}
+
+fn postgres_options(config: &Config) -> postgres::OpenOptions {
+    let settings = &config.postgres;
+    postgres::OpenOptions {
+        schema: settings.schema.clone(),
+        notify: if settings.poll { Notify::Poll } else { Notify::Listen },
+        pool: settings.pool,
+        statement_ms: u64::try_from(settings.statement_timeout_ms).unwrap_or(u64::MAX),
+        ..postgres::OpenOptions::default()
+    }
 }
 
 /// What a process that executes turns is made of.

@@ -13,6 +13,7 @@
 //! * Documents are text and come back byte for byte.
 
 mod cursor;
+mod database;
 mod documents;
 mod ledger;
 mod migrations;
@@ -20,6 +21,7 @@ pub mod postgres;
 mod rows;
 pub mod sqlite;
 mod text;
+pub use database::Database;
 pub use migrations::Migration;
 pub use postgres::Postgres;
 pub use rows::*;

@@ -11,7 +11,7 @@
 
 mod conn;
 mod error;
-mod migrate;
+pub mod migrate;
 mod open;
 mod place;
 mod readers;

@@ -2,7 +2,8 @@
 //! everything happens inside one `BEGIN EXCLUSIVE`, and the version stands in the file's header (`user_version`).
 
 use super::conn::Conn;
-use crate::store::{Error, Result};
+use super::open::{self, OpenOptions};
+use crate::store::{Error, Migration, Result};
 
 /// One script a version, from 1.
 const SCRIPTS: &[&str] = &[
@@ -59,4 +60,70 @@ async fn found(conn: &mut Conn) -> Result<i64> {
         return Err(Error::Newer { found, known: known() });
     }
     Ok(found)
+}
+
+/// What each script is called.
+const NAMES: &[&str] = &["initial", "steering"];
+
+/// Every step that this release knows, and whether the file has it; a file that is not there has none.
+///
+/// # Errors
+/// [`Error::Open`], [`Error::Newer`].
+pub async fn status(url: &str) -> Result<Vec<Migration>> {
+    let found = found_in(url).await?;
+    let names = NAMES.iter().copied().chain(std::iter::repeat(""));
+    let step = |(version, name): (i64, &str)| Migration {
+        version,
+        name: name.to_owned(),
+        applied: version <= found,
+        applied_ms: None,
+    };
+    Ok((1..=known()).zip(names).map(step).collect())
+}
+
+/// Brings the file up to date, as opening it does; the steps that were applied now.
+///
+/// # Errors
+/// As [`crate::store::Sqlite::open`].
+pub async fn up(url: &str) -> Result<Vec<Migration>> {
+    let before = found_in(url).await?;
+    let store = super::Sqlite::open(url, crate::clock::Clock::system(), OpenOptions::default()).await?;
+    crate::store::Store::close(&store).await;
+    Ok(status(url).await?.into_iter().filter(|step| step.version > before).collect())
+}
+
+/// Whether the file has this release's schema.
+///
+/// # Errors
+/// [`Error::Open`] where it has an older one or is not there, [`Error::Newer`].
+pub async fn verify(url: &str) -> Result<()> {
+    let found = found_in(url).await?;
+    if found == known() {
+        return Ok(());
+    }
+    let why = format!("its schema has version {found}, and this release needs {}; run `reprieve migrate up`", known());
+    Err(Error::Open { url: url.to_owned(), why })
+}
+
+async fn found_in(url: &str) -> Result<i64> {
+    let options = OpenOptions::default();
+    let connect = open::connect_options(url, &options)?;
+    if !connect.get_filename().exists() {
+        return Ok(0);
+    }
+    let mut conn = open::reader(url, &connect, &options).await?;
+    let found = found(&mut conn).await;
+    conn.close().await;
+    found.map_err(|error| match error {
+        Error::Database(why) => Error::Open { url: url.to_owned(), why },
+        other => other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_script_has_a_name() {
+        assert_eq!(super::NAMES.len(), super::SCRIPTS.len());
+    }
 }
