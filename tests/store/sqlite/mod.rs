@@ -5,6 +5,7 @@ mod damage;
 mod durability;
 mod harness;
 mod open;
+mod power;
 mod statements;
 
 use harness::fresh;
