@@ -44,14 +44,14 @@ pub(super) fn judge(row: &mut ResetRow, test: Option<Test>, closed: Option<&Clos
         Some(test) if test.outcome == "cancelled" => (true, None),
         test => (job == Some(JobState::Cancelled), test),
     };
-    row.word = match &test {
+    let word = match &test {
         Some(test) if test.outcome == "refused" => "refused_again",
         Some(_) => "kept",
         None if closed.is_some_and(released_early) => "released",
         None if cancelled => "cancelled",
         None => "not_tested",
-    }
-    .to_owned();
+    };
+    word.clone_into(&mut row.word);
     row.hold = closed.map(|closed| closed.hold);
     let Some(test) = test else { return };
     let promised_ms = test.promised_ms.or(row.evidence.resume_at_ms);
