@@ -18,6 +18,7 @@ mod documents;
 mod ledger;
 mod migrations;
 pub mod postgres;
+mod resets;
 mod rows;
 pub mod sqlite;
 mod text;

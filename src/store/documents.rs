@@ -1,11 +1,10 @@
 //! Documents that the store itself writes: of jobs that end without a word from their worker.
 
 use super::{Error, Outcome, Result, TurnRecord, Usage};
-use crate::failure::{CancelPoint, ErrorDocument};
+use crate::failure::{CancelPoint, ErrorDocument, codes};
 
 fn text(document: &ErrorDocument) -> Result<String> {
-    serde_json::to_string(document)
-        .map_err(|e| Error::Undecodable { what: "an error document", why: e.to_string() })
+    serde_json::to_string(document).map_err(|e| Error::Undecodable { what: "an error document", why: e.to_string() })
 }
 
 /// The error of a job that somebody cancelled while it waited, or that could not be told so by its worker.
@@ -15,12 +14,12 @@ pub(super) fn cancelled_error() -> Result<String> {
 
 /// The error of a job whose deadline passed before anything was tried.
 pub(super) fn deadline_error() -> Result<String> {
-    own_error("deadline_exceeded", "the job's deadline passed while it waited", false)
+    own_error(codes::DEADLINE_EXCEEDED, "the job's deadline passed while it waited", false)
 }
 
 /// The error of a turn whose worker is gone.
 pub(super) fn lost_error() -> Result<String> {
-    own_error("worker_lost", "the worker's lease lapsed while it held the turn", true)
+    own_error(codes::WORKER_LOST, "the worker's lease lapsed while it held the turn", true)
 }
 
 /// An error of our own: no class, no `model_failure` (contract §7).
@@ -42,7 +41,7 @@ pub(super) fn lost_record(seq: u32, started_ms: i64, ended_ms: i64) -> Result<Tu
         usage: Usage::default(),
         class: None,
         cause: None,
-        code: Some("worker_lost".into()),
+        code: Some(codes::WORKER_LOST.into()),
         http_status: None,
         rule: None,
         rules_version: None,

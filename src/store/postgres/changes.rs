@@ -31,11 +31,7 @@ pub(super) struct Changes {
 
 impl Changes {
     pub fn new() -> Self {
-        Self {
-            count: watch::Sender::new(0),
-            to_tell: Arc::default(),
-            own: Uuid::new_v4().simple().to_string().into(),
-        }
+        Self { count: watch::Sender::new(0), to_tell: Arc::default(), own: Uuid::new_v4().simple().to_string().into() }
     }
 
     pub fn watch(&self) -> watch::Receiver<u64> {
@@ -182,4 +178,3 @@ pub(super) async fn clock_offset_ms(db: &Db, read_ms: impl Fn() -> i64) -> Res<(
     let (took, offset_ms) = best.unwrap_or_default();
     Ok((offset_ms, i64::try_from(took.as_millis()).unwrap_or(i64::MAX) / 2))
 }
-

@@ -176,7 +176,15 @@ impl Pool {
     fn lend(&self, conn: PgConnection, generation: u64, permit: OwnedSemaphorePermit) -> Conn {
         let waits = self.shared.options.waits();
         let lasting = self.shared.options.notify == Notify::Listen;
-        Conn { inner: Some(conn), shared: Arc::clone(&self.shared), generation, lasting, waits, sound: true, _permit: permit }
+        Conn {
+            inner: Some(conn),
+            shared: Arc::clone(&self.shared),
+            generation,
+            lasting,
+            waits,
+            sound: true,
+            _permit: permit,
+        }
     }
 
     /// Lends nothing any more and closes what is at home; a connection on loan closes when it comes back.
@@ -244,8 +252,7 @@ impl Conn {
     /// Whatever was made before this loss is probably lost with it.
     fn lost(&self) {
         let next = self.generation + 1;
-        let moved =
-            self.shared.generation.compare_exchange(self.generation, next, Ordering::AcqRel, Ordering::Acquire);
+        let moved = self.shared.generation.compare_exchange(self.generation, next, Ordering::AcqRel, Ordering::Acquire);
         if moved.is_ok() {
             self.shared.home.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
@@ -254,10 +261,6 @@ impl Conn {
     /// It is not lent again.
     pub fn spoil(&mut self) {
         self.sound = false;
-    }
-
-    pub fn options(&self) -> &OpenOptions {
-        &self.shared.options
     }
 
     fn query(&self, stmt: Stmt) -> Res<sqlx::query::Query<'static, Postgres, PgArguments>> {

@@ -68,12 +68,10 @@ impl Fault {
             Self::Silent => Cure::Reconnect,
             Self::Sql(error) => match code(error).as_deref() {
                 Some(state::SERIALIZATION | state::DEADLOCK) => Cure::Again,
+                Some(state::TOO_MANY_CONNECTIONS | state::IDLE_TIMEOUT | state::PLAN_CHANGED) => Cure::Reconnect,
                 Some(code) if state::GONE.contains(&code) || code.starts_with("08") => Cure::Reconnect,
-                Some(state::TOO_MANY_CONNECTIONS | state::IDLE_TIMEOUT) => Cure::Reconnect,
-                Some(state::PLAN_CHANGED) => Cure::Reconnect,
-                Some(_) => Cure::None,
                 None if lost(error) => Cure::Reconnect,
-                None => Cure::None,
+                Some(_) | None => Cure::None,
             },
             Self::Busy | Self::Unknown | Self::Told(_) => Cure::None,
         }

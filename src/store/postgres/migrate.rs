@@ -109,7 +109,8 @@ fn refuse(url: &str, why: &str) -> Fault {
 
 /// A connection without settings: what is asked here names its schema.
 async fn plain(made: &PgConnectOptions) -> Res<PgConnection> {
-    connect(&made.clone().statement_cache_capacity(0), &OpenOptions { notify: Notify::Poll, ..OpenOptions::default() }).await
+    connect(&made.clone().statement_cache_capacity(0), &OpenOptions { notify: Notify::Poll, ..OpenOptions::default() })
+        .await
 }
 
 async fn close(conn: PgConnection) {

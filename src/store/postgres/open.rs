@@ -6,14 +6,15 @@ use sqlx::postgres::PgConnectOptions;
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// How processes learn of each other's commits.
+/// How processes learn of each other's commits. All of one schema should do it in the same way: who polls does not hear
+/// who only notifies, but within the second after which everybody asks anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Notify {
     /// `LISTEN` on a connection of its own; settings stand for the session, statements are prepared once.
     #[default]
     Listen,
     /// By asking every tenth of a second, and without anything that outlives a transaction: for poolers that lend a
-    /// connection for one transaction (PgBouncer's `transaction` mode).
+    /// connection for one transaction (`PgBouncer` in its mode `transaction`).
     Poll,
 }
 
@@ -118,6 +119,11 @@ impl OpenOptions {
         Waits { statement_ms: self.statement_ms, lock_ms: self.lock_ms }
     }
 
+    /// What each session is set to, as SQL.
+    pub fn settings_of_a_session(&self) -> String {
+        self.settings("")
+    }
+
     /// The settings of a session (`scope` is empty) or of one transaction (`LOCAL `).
     ///
     /// Plans are to be the same whatever the statistics say: every statement has its index, joins few rows to it one by
@@ -132,6 +138,7 @@ impl OpenOptions {
             ("idle_in_transaction_session_timeout", IDLE_MS.to_string()),
             ("plan_cache_mode", "force_generic_plan".into()),
             ("enable_seqscan", "off".into()),
+            ("enable_bitmapscan", "off".into()),
             ("enable_hashjoin", "off".into()),
             ("enable_mergejoin", "off".into()),
             ("max_parallel_workers_per_gather", "0".into()),

@@ -68,11 +68,6 @@ impl Db {
         self.open("ISOLATION LEVEL READ COMMITTED READ WRITE", true).await
     }
 
-    /// Several reads of one moment.
-    pub async fn snapshot(&self) -> Res<Tx> {
-        self.open("ISOLATION LEVEL REPEATABLE READ READ ONLY", false).await
-    }
-
     /// Reads, each of its own moment.
     pub async fn read(&self) -> Res<Tx> {
         if self.pool.options().notify == Notify::Poll {
@@ -100,13 +95,12 @@ impl Db {
                 };
                 tx.end(word).await
             };
-            match asked.await.map(|word| word.unwrap_or_default()).as_deref() {
-                Ok("committed") => return Ok(()),
-                Ok("aborted") => return Err(Fault::Raced),
-                Ok("in progress") => {}
-                Ok(_) => return Err(Fault::Unknown),
+            match asked.await {
+                Ok(Some(word)) if word == "committed" => return Ok(()),
+                Ok(Some(word)) if word == "aborted" => return Err(Fault::Raced),
+                Ok(Some(word)) if word == "in progress" => {}
                 Err(fault) if fault.cure() == Cure::Reconnect => {}
-                Err(_) => return Err(Fault::Unknown),
+                Ok(_) | Err(_) => return Err(Fault::Unknown),
             }
             tokio::time::sleep(PAUSE).await;
         }

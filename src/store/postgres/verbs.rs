@@ -17,7 +17,8 @@ use super::names;
 use super::tx::{Db, Tx};
 use crate::store::{
     Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, Error, Fence, HoldId, HoldRelease, JobId,
-    NewJob, Permit, PermitRequest, Prune, Pruned, Rescue, Rescued, ScopeConfig, Setback, Submitted, WorkerId, WorkerRow,
+    NewJob, Permit, PermitRequest, Prune, Pruned, Rescue, Rescued, ScopeConfig, Setback, Submitted, WorkerId,
+    WorkerRow,
 };
 pub(super) use complete::complete;
 pub(super) use submit::submit;

@@ -1,9 +1,9 @@
 //! What every store must do. Functions over a [`Harness`]; `suite!` names them all, and each database runs it.
 
 mod build;
-mod contradictions;
 pub mod claim;
 pub mod complete;
+mod contradictions;
 pub mod holds;
 pub mod lists;
 pub mod sequences;

@@ -1,7 +1,11 @@
 //! Postgres: the suite, and what is particular to it.
 
+mod away;
 mod cluster;
 mod harness;
+mod migrations;
+mod statements;
+mod together;
 
 use harness::{fresh, fresh_polling};
 

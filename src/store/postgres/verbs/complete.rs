@@ -56,10 +56,8 @@ pub(in crate::store::postgres) async fn complete(tx: &mut Tx, batch: &[&Completi
 
 /// What the ends mean to scopes and holds.
 async fn admit(tx: &mut Tx, known: &mut Ledger, standing: &[(&Completion, Running)]) -> Res<()> {
-    let refusals: Vec<(JobId, i64)> = standing
-        .iter()
-        .filter_map(|(c, _)| Some((c.job_id, tx.db.cache.scope(&c.refusal.as_ref()?.scope)?)))
-        .collect();
+    let refusals: Vec<(JobId, i64)> =
+        standing.iter().filter_map(|(c, _)| Some((c.job_id, tx.db.cache.scope(&c.refusal.as_ref()?.scope)?))).collect();
     // The scopes are locked: the draws come after every permit that was committed in them.
     let draws = tx.draw(refusals.len()).await?;
     let refused: HashMap<JobId, (i64, i64)> =

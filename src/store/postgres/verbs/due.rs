@@ -58,13 +58,9 @@ pub(super) async fn prune(tx: &mut Tx, request: &Prune) -> Res<Pruned> {
 
 /// Deletes ended jobs, which are locked, with all that is theirs.
 pub(super) async fn delete(tx: &mut Tx, ids: Vec<Uuid>) -> Res<u64> {
-    for stmt in [
-        sql!("prune_sends"),
-        sql!("prune_evidence"),
-        sql!("prune_records"),
-        sql!("prune_inbox"),
-        sql!("prune_labels"),
-    ] {
+    for stmt in
+        [sql!("prune_sends"), sql!("prune_evidence"), sql!("prune_records"), sql!("prune_inbox"), sql!("prune_labels")]
+    {
         tx.run(stmt.arg(ids.clone())).await?;
     }
     tx.run(sql!("prune_jobs").arg(ids)).await
@@ -72,5 +68,5 @@ pub(super) async fn delete(tx: &mut Tx, ids: Vec<Uuid>) -> Res<u64> {
 
 async fn choose(tx: &mut Tx, stmt: Stmt) -> Res<Vec<Uuid>> {
     let rows = tx.all(stmt).await?;
-    Ok(rows.iter().map(|row| Ok(job_at(row, 0)?.0)).collect::<Res<_>>()?)
+    rows.iter().map(|row| Ok(job_at(row, 0)?.0)).collect()
 }

@@ -202,7 +202,13 @@ pub(super) async fn records(tx: &mut Tx, records: &[NewRecord<'_>]) -> Res<()> {
     // A column of each: of the record, of its final send, and of the refusal that the send tests.
     macro_rules! record {
         ($r:ident => $value:expr) => {
-            records.iter().map(|new| { let $r = new.record; $value }).collect::<Vec<_>>()
+            records
+                .iter()
+                .map(|new| {
+                    let $r = new.record;
+                    $value
+                })
+                .collect::<Vec<_>>()
         };
     }
     macro_rules! send {
