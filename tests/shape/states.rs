@@ -51,6 +51,7 @@ fn every_variant_has_its_row() {
     let records = "src/store/rows/records.rs";
     let verbs = "src/store/rows/verbs.rs";
     let holds = "src/admission/holds.rs";
+    let steering = "src/store/rows/steering.rs";
     for (is, should, what) in [
         (rows("job state", None), words(records, "JobState"), "JobState"),
         (rows("outcome", None), words(records, "Outcome"), "Outcome"),
@@ -58,7 +59,10 @@ fn every_variant_has_its_row() {
         (rows("answer", Some("Applied")), variants(verbs, "Applied"), "Applied"),
         (rows("answer", Some("Permit")), variants(verbs, "Permit"), "Permit"),
         (rows("asked", Some("CancelOutcome")), variants(verbs, "CancelOutcome"), "CancelOutcome"),
-        (rows("asked", Some("Steer")), variants("src/store/rows/steering.rs", "Steer"), "Steer"),
+        (rows("asked", Some("Steer")), variants(steering, "Steer"), "Steer"),
+        (rows("asked", Some("SteerOutcome")), variants(steering, "SteerOutcome"), "SteerOutcome"),
+        (rows("asked", Some("Posted")), variants(steering, "Posted"), "Posted"),
+        (rows("asked", Some("DeleteOutcome")), variants(steering, "DeleteOutcome"), "DeleteOutcome"),
         (rows("standing", None), variants(holds, "Standing"), "Standing"),
         (rows("hold event", None), words(holds, "HoldEvent"), "HoldEvent"),
     ] {
