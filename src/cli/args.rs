@@ -149,7 +149,7 @@ pub enum Stored {
     Delete(EndedArgs),
     /// End the backoff of jobs: they go again at once, as far as holds permit
     ///
-    /// By ids, or by filters: then every waiting job that they match, as of now. Holds stand, and so does not_before.
+    /// By ids, or by filters: then every waiting job that they match, as of now. Holds stand, and so does `not_before`.
     #[command(after_help = "Example: reprieve requeue --why backoff --provider api.openai.com --dry-run")]
     Requeue(Which),
     /// Give live jobs another priority

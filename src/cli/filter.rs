@@ -76,7 +76,8 @@ pub struct JobFilter {
     /// Only these states, separated by commas (`deferred`: queued behind a hold; `waiting`: queued at all)
     #[arg(long)]
     pub state: Option<String>,
-    /// Only what waits for this: hold, parked, probe, backoff, not_before, in_place, line, paused
+    /// Only what waits for this: `hold`, `parked`, `probe`, `backoff`, `not_before`, `in_place`, `line`,
+    /// `paused`
     #[arg(long)]
     pub why: Option<String>,
     /// Only what this schedule submitted, by its id

@@ -46,20 +46,17 @@ pub struct QueueName {
 pub async fn run<S: Store>(store: &S, args: &QueuesArgs, out: &mut Out) -> Result<Exit, Trouble> {
     match &args.command {
         None => list(store, out).await,
-        Some(QueuesCommand::Pause { queue, reason }) => pause(store, &queue.queue, Some(reason.clone()), out).await,
-        Some(QueuesCommand::Resume { queue }) => pause(store, &queue.queue, None, out).await,
+        Some(QueuesCommand::Pause { queue, reason }) => {
+            let pause = Pause { since_ms: store.clock().now_ms(), by: BY.to_owned(), reason: reason.clone() };
+            set(store, &queue.queue, Some(pause), out).await
+        }
+        Some(QueuesCommand::Resume { queue }) => set(store, &queue.queue, None, out).await,
     }
 }
 
-/// Pauses a queue with a reason or without one (`Some`), or lets it go on (`None`).
-async fn pause<S: Store>(
-    store: &S,
-    queue: &str,
-    reason: Option<Option<String>>,
-    out: &mut Out,
-) -> Result<Exit, Trouble> {
+/// Pauses a queue, or lets it go on (`None`).
+async fn set<S: Store>(store: &S, queue: &str, wanted: Option<Pause>, out: &mut Out) -> Result<Exit, Trouble> {
     let now_ms = store.clock().now_ms();
-    let wanted = reason.map(|reason| Pause { since_ms: now_ms, by: BY.to_owned(), reason });
     let before = store.pause_queue(queue.to_owned(), wanted.clone()).await?;
     if out.json {
         let pause = |pause: Option<Pause>| pause.map(shapes::Pause::from);

@@ -20,11 +20,11 @@ pub struct ResetsArgs {
     /// Only refusals with a candidate of this name: a header, or a pointer into the body
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     pub source: Option<String>,
-    /// Only refusals with a candidate of this verdict: selected, earlier, not_exhausted, other_kind, malformed, past,
-    /// implausible
+    /// Only refusals with a candidate of this verdict: `selected`, `earlier`, `not_exhausted`, `other_kind`,
+    /// `malformed`, `past`, `implausible`
     #[arg(long, help_heading = "Filters")]
     pub verdict: Option<String>,
-    /// Only what became of it: kept, refused_again, released, cancelled, not_tested
+    /// Only what became of it: `kept`, `refused_again`, `released`, `cancelled`, `not_tested`
     #[arg(long, help_heading = "Filters")]
     pub word: Option<String>,
     #[command(flatten)]

@@ -57,6 +57,12 @@ impl Preview {
         }
     }
 
+    /// Whether an act on so many wants to be confirmed.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.more || self.count > super::CONFIRM
+    }
+
     fn add(&mut self, job: JobRow, can: std::result::Result<(), &'static str>, now_ms: i64) {
         self.count += 1;
         *self.states.entry(shapes::state(job.state, job.deferred)).or_default() += 1;
@@ -85,12 +91,12 @@ impl Order<'_> {
         let mut preview = Preview::new(&self.act, in_words(&frozen.query, now_ms));
         let mut walk = frozen.walk(PAGE);
         while let Some(jobs) = walk.next(store).await? {
-            let can = self.could(store, &jobs, now_ms).await?;
-            for (job, can) in jobs.into_iter().zip(can) {
+            for job in jobs {
                 if preview.count >= COUNTED {
                     preview.more = true;
                     return Ok(preview);
                 }
+                let can = self.act.can(&job, now_ms);
                 preview.add(job, can, now_ms);
             }
         }
@@ -106,35 +112,15 @@ impl Order<'_> {
         let named =
             if ids.len() == 1 { "1 job by its id".to_owned() } else { format!("{} jobs by their ids", ids.len()) };
         let mut preview = Preview::new(&self.act, named);
-        let mut jobs = Vec::with_capacity(ids.len());
         for id in ids {
             match store.job(*id).await? {
-                Some(job) => jobs.push(job),
+                Some(job) => {
+                    let can = self.act.can(&job, now_ms);
+                    preview.add(job, can, now_ms);
+                }
                 None => preview.unknown.push(*id),
             }
         }
-        let can = self.could(store, &jobs, now_ms).await?;
-        for (job, can) in jobs.into_iter().zip(can) {
-            preview.add(job, can, now_ms);
-        }
         Ok(preview)
-    }
-
-    /// Whether it could be done to each.
-    async fn could<S: Store>(
-        &self,
-        _store: &S,
-        jobs: &[JobRow],
-        now_ms: i64,
-    ) -> Result<Vec<std::result::Result<(), &'static str>>> {
-        Ok(jobs.iter().map(|job| self.act.can(job, now_ms)).collect())
-    }
-}
-
-/// Whether an act by this preview wants to be confirmed.
-impl Preview {
-    #[must_use]
-    pub fn is_large(&self) -> bool {
-        self.more || self.count > super::CONFIRM
     }
 }
