@@ -14,6 +14,7 @@
 
 mod care;
 mod ledger;
+mod resets;
 mod rows;
 pub mod sqlite;
 pub use care::{Check, Level, Schema};
