@@ -10,6 +10,7 @@
 
 mod body;
 pub mod capture;
+pub mod codes;
 mod evidence;
 mod fault;
 pub mod frame;
@@ -27,5 +28,4 @@ pub use fault::{CancelPoint, Ending, Fault, Phase, ResponseFault, Terminal, Tran
 pub use read::{Finish, finish};
 pub use reading::{Allowance, Cause, Class, Failure, Reach, Receipt};
 pub use record::{ErrorDocument, Identity, Limit, ModelFailure, ResetSource};
-pub use render::{CODE_CANCELLED, CODE_INCOMPLETE};
 pub use rules::{Rules, RulesError};

@@ -118,7 +118,7 @@ impl ErrorDocument {
                 extra: Map::new(),
             }),
             ..Self::own(
-                super::render::CODE_CANCELLED,
+                super::codes::MODEL_CANCELLED,
                 format!("model_error: model call was cancelled; at={}", at.as_str()),
             )
         }

@@ -2,14 +2,9 @@
 //! and describes nothing itself.
 
 use super::record::{ErrorDocument, ModelFailure, SCHEMA_VERSION};
-use super::{Allowance, Cause, Class, Failure};
+use super::{Allowance, Cause, Class, Failure, codes};
 use serde_json::Map;
 use std::fmt::Write as _;
-
-/// The code of a failure at the model boundary.
-pub const CODE_INCOMPLETE: &str = "model_incomplete";
-/// The code of a cancel.
-pub const CODE_CANCELLED: &str = "model_cancelled";
 
 impl Failure {
     /// The composed line: `model_error: model returned HTTP 429; code=…; type=…; request_id=…; attempts=3`.
@@ -110,7 +105,7 @@ impl Failure {
             let _ = write!(message, "; message={sentence}");
         }
         ErrorDocument {
-            code: if cancelled { CODE_CANCELLED } else { CODE_INCOMPLETE }.into(),
+            code: if cancelled { codes::MODEL_CANCELLED } else { codes::MODEL_INCOMPLETE }.into(),
             message,
             class: Some(self.class.as_str().into()),
             retryable: self.retryable,

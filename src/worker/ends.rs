@@ -5,7 +5,7 @@ use super::execution::Execution;
 use super::hand::LiveEvent;
 use super::ledger::{self, Span};
 use crate::agent::{self, Step};
-use crate::failure::{CancelPoint, Ending, ErrorDocument, Failure};
+use crate::failure::{CancelPoint, Ending, ErrorDocument, Failure, codes};
 use crate::provider::{Answer, Heard};
 use crate::recovery::Decision;
 use crate::store::{
@@ -54,7 +54,7 @@ impl<S: Store> Execution<S> {
     }
 
     pub(super) async fn end_drained(&mut self, span: &Span, told: bool) {
-        let error = ErrorDocument::own("worker_drained", "the worker was stopped before the call ended");
+        let error = ErrorDocument::own(codes::WORKER_DRAINED, "the worker was stopped before the call ended");
         let record = ledger::own(&self.account(span.ended_ms), Outcome::Requeued, &error);
         let written = Written {
             send: ledger::cut_send(span),
@@ -72,7 +72,7 @@ impl<S: Store> Execution<S> {
             let document = failure.document();
             (ledger::failed(&account, Outcome::Failed, failure, Decision::Fail), document)
         } else {
-            let document = ErrorDocument::own("deadline_exceeded", "the job's deadline passed");
+            let document = ErrorDocument::own(codes::DEADLINE_EXCEEDED, "the job's deadline passed");
             (ledger::own(&account, Outcome::Failed, &document), document)
         };
         let result = agent::response::partial_result(&self.plan.history, "");
@@ -94,6 +94,7 @@ impl<S: Store> Execution<S> {
     pub(super) fn step(&self, ended: &agent::Ended<'_>, now_ms: i64) -> Next {
         match agent::next_step(&self.plan.spec, &self.plan.history, ended, self.turn.seq, self.turn.repairs, now_ms) {
             Step::Final { state, result, error } => Next::Final { state, result, error },
+            Step::FinalUnlessTold { result } => Next::FinalUnlessTold { result },
             Step::Turn { due_ms, repairs, inbox } => Next::Turn { due_ms, repairs, inbox },
         }
     }

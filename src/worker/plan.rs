@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::agent::{self, JobSpec};
-use crate::failure::ErrorDocument;
+use crate::failure::{ErrorDocument, codes};
 use crate::provider::{Call, Provider};
 use crate::recovery::Policy;
 use crate::store::{ClaimedTurn, History, Store};
@@ -27,18 +27,18 @@ impl Plan {
     pub(super) async fn of<S: Store>(shared: &Shared<S>, turn: &ClaimedTurn) -> Result<Self, Unplanned> {
         let failed = |code: &str, message: String| Unplanned::Failed(Box::new(ErrorDocument::own(code, message)));
         let spec = JobSpec::parse(&turn.spec)
-            .map_err(|error| failed("spec_unreadable", format!("the stored job cannot be read: {error}")))?;
+            .map_err(|error| failed(codes::SPEC_UNREADABLE, format!("the stored job cannot be read: {error}")))?;
         let entry = shared.settings.entries.get(&turn.entry);
         let (Some(entry), Some(provider)) = (entry, shared.settings.providers.get(&turn.entry)) else {
             let message = format!("no provider `{}` is configured on this worker", turn.entry);
-            return Err(failed("provider_unknown", message));
+            return Err(failed(codes::PROVIDER_UNKNOWN, message));
         };
         let name = spec.policy.as_deref().unwrap_or(&entry.policy);
         let policy = shared.settings.policies.get(name).cloned().ok_or_else(|| {
-            failed("policy_unknown", format!("no recovery policy `{name}` is configured on this worker"))
+            failed(codes::POLICY_UNKNOWN, format!("no recovery policy `{name}` is configured on this worker"))
         })?;
-        // A first turn has nothing behind it but its spec.
-        let history = if turn.seq > 1 {
+        // A first turn has nothing behind it but its spec, unless somebody told it something.
+        let history = if turn.seq > 1 || turn.told {
             shared.store.history(turn.job_id).await.map_err(|error| {
                 tracing::warn!(job.id = %turn.job_id, %error, "the transcript could not be read; the turn goes back");
                 Unplanned::StoreAway

@@ -1,13 +1,10 @@
 //! What the documents name exists.
 
+use crate::pages::{files, read};
 use std::path::Path;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const PLACES: [&str; 7] = ["src", "docs", "config", "scripts", "tests", "benches", "migrations"];
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
 
 /// The paths of this package that a text names; those with a placeholder in them are none.
 fn paths(text: &str) -> Vec<String> {
@@ -24,12 +21,7 @@ fn paths(text: &str) -> Vec<String> {
 fn every_path_that_a_document_names_exists() {
     let mut documents: Vec<String> =
         ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/reprieve.toml"].map(str::to_owned).to_vec();
-    for entry in std::fs::read_dir(Path::new(ROOT).join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if Path::new(&name).extension().is_some_and(|kind| kind == "md") {
-            documents.push(format!("docs/{name}"));
-        }
-    }
+    documents.extend(files("docs", ".md"));
     assert!(documents.len() > 4);
     let mut wrong = Vec::new();
     for document in &documents {
@@ -41,6 +33,50 @@ fn every_path_that_a_document_names_exists() {
     }
     assert_eq!(wrong, Vec::<String>::new());
     assert_eq!(paths("see `src/a.rs`, ./scripts/b and src/<verb>.sql."), ["src/a.rs", "scripts/b"]);
+}
+
+/// Where a heading is linked to.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || "-_ ".contains(*letter));
+    kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut documents = files("docs", ".md");
+    documents.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned));
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for document in &documents {
+        for rest in read(document).split("](").skip(1) {
+            let target = rest.split(')').next().unwrap();
+            if target.contains("://") {
+                continue;
+            }
+            let (path, place) = target.split_once('#').unwrap_or((target, ""));
+            let from = Path::new(document).parent().unwrap();
+            let path = if path.is_empty() { Path::new(document).to_owned() } else { from.join(path) };
+            let there = Path::new(ROOT).join(&path);
+            let text = std::fs::read_to_string(&there).unwrap_or_default();
+            let mut headings = text.lines().filter(|line| line.starts_with('#'));
+            if !there.is_file()
+                || !place.is_empty() && !headings.any(|line| anchor(line.trim_start_matches('#')) == place)
+            {
+                wrong.push(format!("{document} links {target}"));
+            }
+            seen += 1;
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn every_document_is_found_from_the_readme() {
+    let readme = read("README.md");
+    for document in files("docs", ".md").iter().filter(|document| !document.starts_with("docs/failures/")) {
+        assert!(readme.contains(&format!("]({document}")), "README.md does not link {document}");
+    }
 }
 
 #[test]

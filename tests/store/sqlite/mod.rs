@@ -4,6 +4,7 @@ mod contradictions;
 mod durability;
 mod harness;
 mod open;
+mod power;
 mod statements;
 
 use harness::fresh;

@@ -1,6 +1,7 @@
 //! What happens by the clock, without a worker: deadlines of waiting jobs, retention.
 
 use super::ends::{End, end, own_error};
+use crate::failure::codes;
 use crate::store::sqlite::tx::{Tx, at, hex, job_at, json, sql};
 use crate::store::{JobState, Prune, Pruned, Result};
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ pub(super) async fn expire(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u
         }
         let error = match at::<Option<String>>(row, 4)? {
             Some(error) => error,
-            None => own_error("deadline_exceeded", "the job's deadline passed while it waited", false)?,
+            None => own_error(codes::DEADLINE_EXCEEDED, "the job's deadline passed while it waited", false)?,
         };
         ends.push(End {
             job_id: job_at(row, 0)?,

@@ -3,6 +3,7 @@
 use super::answers::cancelled;
 use super::ends::{Back, End, NewRecord, Running, end, own_error, put_back, records, running_of};
 use super::ledger;
+use crate::failure::codes;
 use crate::store::sqlite::tx::{Tx, at, json, sql};
 use crate::store::{JobState, Outcome, Rescue, Rescued, Result, TurnRecord, Usage};
 
@@ -65,7 +66,7 @@ pub(super) async fn rescue(tx: &mut Tx<'_>, request: &Rescue) -> Result<Rescued>
 }
 
 fn lost_error() -> Result<String> {
-    own_error("worker_lost", "the worker's lease lapsed while it held the turn", true)
+    own_error(codes::WORKER_LOST, "the worker's lease lapsed while it held the turn", true)
 }
 
 /// Nothing is known of what a lost worker sent.
@@ -82,7 +83,7 @@ fn record(turn: &Running, now_ms: i64) -> Result<TurnRecord> {
         usage: Usage::default(),
         class: None,
         cause: None,
-        code: Some("worker_lost".into()),
+        code: Some(codes::WORKER_LOST.into()),
         http_status: None,
         rule: None,
         rules_version: None,
