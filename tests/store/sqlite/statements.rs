@@ -91,7 +91,7 @@ const USES: &[(&str, &[&str])] = &[
     ("inbox_posted", &["inbox_key (job_id=? AND key=?)"]),
     (
         "post_job",
-        &["j USING INDEX sqlite_autoindex_jobs_1", "t USING PRIMARY KEY", "i USING PRIMARY KEY (job_id=? AND seq=?)"],
+        &["j USING INDEX sqlite_autoindex_jobs_1", "t USING PRIMARY KEY", "i USING PRIMARY KEY (job_id=? AND seq>?)"],
     ),
     ("steer_jobs", &["j USING INDEX sqlite_autoindex_jobs_1", "t USING PRIMARY KEY"]),
     ("steer_pause", &["turns USING PRIMARY KEY (job_id=?)"]),

@@ -25,9 +25,10 @@ pub(super) async fn post(tx: &mut Tx<'_>, new: &NewMessages) -> Result<Posted> {
         return Ok(Posted::AlreadyFinal(JobState::Cancelled));
     }
     let (running, seq): (bool, u32) = (at::<i64>(&row, 1)? == 2, int(&row, 2)?);
-    // A turn that goes on from a cut must read its continuation alone: the messages wait for the whole answer.
-    let goes_on: bool = at(&row, 4)?;
-    let seq = if running || goes_on { seq.saturating_add(1) } else { seq };
+    // A turn that goes on from a cut reads its continuation alone: messages wait for the whole answer. And what is posted
+    // later is read no earlier than what waits already.
+    let behind: bool = at(&row, 4)?;
+    let seq = if running || behind { seq.saturating_add(1) } else { seq };
     for body in &new.messages {
         let row = InboxRow { seq, kind: MESSAGE.to_owned(), body: body.clone(), at_ms: new.now_ms };
         inbox_row(tx, new.job, &row, new.key.clone()).await?;
