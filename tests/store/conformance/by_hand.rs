@@ -8,6 +8,12 @@ async fn close<H: Harness>(h: &H, model: &str, until_ms: Option<i64>, now_ms: i6
     h.store().close_scope(HoldClose { scope: scope(model), until_ms, by: "ops".into(), reason, now_ms }).await.unwrap()
 }
 
+/// What befell a hold: event, end, by whom, why.
+async fn events<H: Harness>(h: &H, hold: &HoldRow) -> Vec<(String, Option<i64>, Option<String>, Option<String>)> {
+    let rows = h.store().hold_events(hold.id).await.unwrap();
+    rows.into_iter().map(|row| (row.event, row.until_ms, row.by, row.reason)).collect()
+}
+
 pub async fn a_scope_is_closed_until_its_instant_and_left_by_one_probe<H: Harness>(h: &H) {
     // Nobody has sent there yet.
     let hold = close(h, "m", Some(T0 + 5_000), T0).await;
@@ -75,6 +81,19 @@ pub async fn a_hold_is_dated_anew_by_hand_both_ways<H: Harness>(h: &H) {
     complete_one(h, deferred(w, &probe, T0 + 5_001, T0 + 4_000)).await;
     let refused = open_holds(h).await.remove(0);
     assert_eq!((refused.until_ms, refused.barren), (Some(T0 + 5_000), 1));
+    let by_hand = |until_ms| ("closed_by_hand".into(), Some(until_ms), Some("ops".into()), Some("maintenance".into()));
+    let event = |event: &str, until_ms| (event.into(), Some(until_ms), None, None);
+    let expected = [
+        event("opened", T0 + 60_000),
+        by_hand(T0 + 90_000),
+        by_hand(T0 + 1_000),
+        event("extended", T0 + 2_000),
+        event("concurrent_refusal", T0 + 2_000),
+        by_hand(T0 + 5_000),
+        event("probe_started", T0 + 5_000),
+        event("refused_again", T0 + 5_000),
+    ];
+    assert_eq!(events(h, &opened).await, expected);
 }
 
 pub async fn a_probe_on_its_way_lifts_no_hold_that_was_dated_over_it<H: Harness>(h: &H) {
