@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Each module and what it may use of the others. What stands in no list may be used by nobody but the root.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("clock", &[]),
+    ("clock", &["duration"]),
     ("duration", &[]),
     ("telemetry", &[]),
     ("failure", &["duration"]),
