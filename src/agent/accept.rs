@@ -85,8 +85,25 @@ impl Entry {
 /// # Errors
 /// The first thing that is wrong, by its place in the job.
 pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String>) -> Result<NewJob, SpecError> {
+    let (mut job, spec) = by_entry(text, directory, now_ms, None)?;
+    job.idempotency_key = match (key, spec.idempotency_key) {
+        (Some(beside), Some(within)) if beside != within => {
+            return Err(SpecError::new("/idempotency_key", "is another than the one given beside the job"));
+        }
+        (beside, within) => beside.or(within),
+    };
+    Ok(job)
+}
+
+/// The same without a key; `entry` is the provider entry of a job that names none.
+pub(super) fn by_entry(
+    text: &str,
+    directory: &Directory,
+    now_ms: i64,
+    entry: Option<&str>,
+) -> Result<(NewJob, JobSpec), SpecError> {
     let (spec, digest) = JobSpec::parse_with_digest(text)?;
-    let (entry, found) = directory.find(spec.provider.as_deref())?;
+    let (entry, found) = directory.find(spec.provider.as_deref().or(entry))?;
     if let Some(variable) = &found.missing_key {
         let problem = format!("`{entry}` has no key and cannot send: set {variable}, then start again");
         return Err(SpecError::new("/provider", problem));
@@ -98,12 +115,6 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
         let known = directory.policies.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         return Err(SpecError::new("/policy", format!("`{policy}` is unknown; known are: {known}")));
     }
-    let idempotency_key = match (key, spec.idempotency_key) {
-        (Some(beside), Some(within)) if beside != within => {
-            return Err(SpecError::new("/idempotency_key", "is another than the one given beside the job"));
-        }
-        (beside, within) => beside.or(within),
-    };
     let deadline_ms = spec.deadline.map(|when| when.at_ms(now_ms));
     if let Some(past_ms) = deadline_ms.map(|deadline_ms| now_ms.saturating_sub(deadline_ms)).filter(|ms| *ms >= 0) {
         return Err(SpecError::new("/deadline", format!("passed {} ago", duration::format(past_ms))));
@@ -114,23 +125,29 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
     {
         return Err(SpecError::new("/not_before", "is at or past the deadline: the job could never run"));
     }
-    Ok(NewJob {
+    let lane = LaneKey {
+        queue: spec.queue.clone(),
+        tenant: spec.tenant.clone().unwrap_or_default(),
+        scope: found.scope(&spec.model),
+    };
+    let job = NewJob {
         id: JobId::fresh(),
-        lane: LaneKey { queue: spec.queue, tenant: spec.tenant.unwrap_or_default(), scope: found.scope(&spec.model) },
+        lane,
         entry: entry.to_owned(),
-        idempotency_key,
+        idempotency_key: None,
         digest,
         spec: text.to_owned(),
         priority: spec.priority,
         due_ms,
         deadline_ms,
-        labels: spec.labels,
+        labels: spec.labels.clone(),
         retry_of: None,
         carried: Vec::new(),
         first_seq: 1,
         schedule: None,
         created_ms: now_ms,
-    })
+    };
+    Ok((job, spec))
 }
 
 #[cfg(test)]

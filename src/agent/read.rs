@@ -130,6 +130,11 @@ impl Members {
         Ok(())
     }
 
+    /// The object as it stood.
+    pub(super) fn into_value(self) -> Value {
+        Value::Object(self.map)
+    }
+
     /// A member's JSON pointer.
     pub(super) fn place(&self, name: &str) -> String {
         format!("{}/{}", self.at, shown(&name.replace('~', "~0").replace('/', "~1")))

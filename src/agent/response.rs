@@ -3,6 +3,7 @@
 //!
 //! Response: `{"text", "finish_reason", "tool_calls", "reasoning"?, "usage", "raw"?}`.
 //! Result: `{"text", "finish_reason", "truncated", "turns", "usage", "tool_calls"?, "raw"?}`.
+//! `turns` and `usage` count the job's own turns: what a retry took over was counted by the job that had it.
 //! `raw` is `{"status", "content_type", "body", "encoding"?}`: the body verbatim where it is UTF-8, else base64 with
 //! `"encoding": "base64"`. Readers tolerate members that a newer release wrote.
 

@@ -1,6 +1,6 @@
 //! A job as submitted, read and validated: every member has an effect or is refused by its place.
 
-mod chat;
+pub(super) mod chat;
 mod raw;
 
 use super::limits;
@@ -49,6 +49,16 @@ pub enum Body {
         path: String,
         body: String,
     },
+}
+
+impl Body {
+    /// The same, with nothing said in it yet.
+    pub(super) fn without_messages(self) -> Self {
+        match self {
+            Self::Chat { system, messages: _, options } => Self::Chat { system, messages: Vec::new(), options },
+            raw @ Self::Raw { .. } => raw,
+        }
+    }
 }
 
 /// A duration from acceptance, or an instant.

@@ -1,12 +1,13 @@
 //! What a job does next: its request from what has been said so far, and what follows an ended turn.
 
-use super::response::{self, Response};
-use super::{Body, JobSpec, limits};
+use super::response;
+use super::transcript::{self, CONTINUATION};
+use super::{Body, JobSpec, limits, turns_left};
 use crate::failure::codes;
 use crate::provider::{Answer, Call, ChatCall, Message, RawCall};
 use crate::recovery::Then;
 use crate::store::{History, InboxRow, JobState};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// How an execution ended, as far as the job's next step depends on it.
 #[derive(Clone, Debug)]
@@ -23,9 +24,24 @@ pub enum Ended<'a> {
 /// What follows.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Final { state: JobState, result: Option<String>, error: Option<String> },
-    Turn { due_ms: Option<i64>, repairs: u32, inbox: Vec<InboxRow> },
+    Final {
+        state: JobState,
+        result: Option<String>,
+        error: Option<String>,
+    },
+    /// Succeeded, unless somebody told the job something meanwhile: then it has another turn.
+    FinalUnlessTold {
+        result: Option<String>,
+    },
+    Turn {
+        due_ms: Option<i64>,
+        repairs: u32,
+        inbox: Vec<InboxRow>,
+    },
 }
+
+/// The cut of an answer that reached a cap; any other cut is a broken stream.
+pub(super) const OUTPUT_LIMIT: &str = "output_limit";
 
 /// What the next turn of a cut answer is asked, where a cap cut it.
 const GO_ON_AFTER_CAP: &str = "Your answer reached the length limit and ends in the middle. Go on from exactly where it \
@@ -44,7 +60,7 @@ pub fn next_call(spec: &JobSpec, history: &History) -> Call {
         Body::Chat { system, messages, options } => Call::Chat(ChatCall {
             model: spec.model.clone(),
             system: system.clone(),
-            messages: transcript(messages, history),
+            messages: transcript::messages(messages, history),
             options: (**options).clone(),
             stream: spec.stream,
             // Whoever knows the policy says otherwise.
@@ -57,57 +73,69 @@ pub fn next_call(spec: &JobSpec, history: &History) -> Call {
 #[must_use]
 pub fn next_step(spec: &JobSpec, history: &History, ended: &Ended<'_>, seq: u32, repairs: u32, now_ms: i64) -> Step {
     match ended {
-        // A completed answer ends the job. Here is where it will go on instead: with the tools that the answer calls, or
-        // with a message that came in meanwhile. Calls of tools that a submitter declared through `extra_body` are
-        // theirs to run, and stand in the result.
+        // Calls of tools that a submitter declared through `extra_body` are theirs to run, and stand in the result.
         Ended::Completed(answer) => {
             let text = job_text(history, &answer.text);
-            let result = response::result(history, answer, &text);
-            Step::Final { state: JobState::Succeeded, result: Some(result), error: None }
+            answered(spec, history, &answer.text, Some(response::result(history, answer, &text)))
         }
         Ended::Truncated { text, then: Then::Accept, .. } => {
-            Step::Final { state: JobState::Succeeded, result: response::partial_result(history, text), error: None }
+            answered(spec, history, text, response::partial_result(history, text))
         }
         Ended::Truncated { text, cut, then: Then::Continue { not_before_ms } } => {
             let next = seq.saturating_add(1);
-            if let Some(error) = bound(spec, history, text, next) {
+            if let Some(error) = bound(spec, history, text) {
                 let result = response::partial_result(history, text);
                 return Step::Final { state: JobState::Failed, result, error: Some(error) };
             }
-            let prompt = if *cut == "output_limit" { GO_ON_AFTER_CAP } else { GO_ON_AFTER_STALL };
-            let prompt = json!({"role": "user", "content": prompt});
             Step::Turn {
                 due_ms: *not_before_ms,
                 repairs: repairs.saturating_add(1),
-                inbox: vec![InboxRow {
-                    seq: next,
-                    kind: "continuation".to_owned(),
-                    body: prompt.to_string(),
-                    at_ms: now_ms,
-                }],
+                inbox: vec![continuation(cut, next, now_ms)],
             }
         }
+    }
+}
+
+/// What follows an answer that is whole.
+fn answered(spec: &JobSpec, history: &History, last: &str, result: Option<String>) -> Step {
+    if turns_left(spec, history) == 0 || bound(spec, history, last).is_some() {
+        return Step::Final { state: JobState::Succeeded, result, error: None };
+    }
+    // What it was told in the middle of its answer is read now.
+    if transcript::holds_back(history) {
+        return Step::Turn { due_ms: None, repairs: 0, inbox: Vec::new() };
+    }
+    Step::FinalUnlessTold { result }
+}
+
+/// Asks the turn `seq` to go on from a cut.
+pub(super) fn continuation(cut: &str, seq: u32, now_ms: i64) -> InboxRow {
+    let prompt = if cut == OUTPUT_LIMIT { GO_ON_AFTER_CAP } else { GO_ON_AFTER_STALL };
+    let body = json!({"role": "user", "content": prompt}).to_string();
+    InboxRow { seq, kind: CONTINUATION.to_owned(), body, at_ms: now_ms }
+}
+
+/// The messages that the job's next turn is sent, its system prompt aside: what has been said so far, in order.
+#[must_use]
+pub fn transcript(spec: &JobSpec, history: &History) -> Vec<Message> {
+    match &spec.body {
+        Body::Chat { messages, .. } => transcript::messages(messages, history),
+        Body::Raw { .. } => Vec::new(),
     }
 }
 
 /// A job's text: the pieces of its last answer, joined byte for byte. `last` is the piece that is not in the history.
 #[must_use]
 pub fn job_text(history: &History, last: &str) -> String {
-    let pieces = history.responses.iter().rev().take_while(|(_, cut, _)| cut.is_some()).collect::<Vec<_>>();
-    let mut text = String::new();
-    for (_, _, document) in pieces.into_iter().rev() {
-        text.push_str(&said(document));
-    }
-    text.push_str(last);
-    text
+    transcript::begun(history) + last
 }
 
 /// What keeps a job from another turn, as an error document (contract §7: a code of our own has a null class).
-fn bound(spec: &JobSpec, history: &History, last: &str, next: u32) -> Option<String> {
+fn bound(spec: &JobSpec, history: &History, last: &str) -> Option<String> {
     let document = |code: &str, message: String| {
         json!({"code": code, "message": message, "class": null, "retryable": false}).to_string()
     };
-    if next > spec.max_turns {
+    if turns_left(spec, history) == 0 {
         let message = format!("the job has had all of its {} turns and its answer is not complete", spec.max_turns);
         return Some(document(codes::TURN_LIMIT, message));
     }
@@ -121,40 +149,13 @@ fn bound(spec: &JobSpec, history: &History, last: &str, next: u32) -> Option<Str
     None
 }
 
-/// Input, then turn by turn what was put before it and what it said.
-fn transcript(input: &[Message], history: &History) -> Vec<Message> {
-    let mut messages = input.to_vec();
-    let mut inbox = history.inbox.iter().peekable();
-    for (seq, _, document) in &history.responses {
-        while let Some(row) = inbox.next_if(|row| row.seq <= *seq) {
-            messages.extend(told(row));
-        }
-        let text = said(document);
-        // An empty message is refused by several providers, and says nothing.
-        if !text.is_empty() {
-            messages.push(Message { role: "assistant".to_owned(), content: Value::String(text) });
-        }
-    }
-    messages.extend(inbox.filter_map(told));
-    messages
-}
-
-/// A response's text. One that cannot be read says nothing, and hides none of its neighbours.
-fn said(document: &str) -> String {
-    Response::read(document).map(|response| response.text).unwrap_or_default()
-}
-
-/// An inbox row is a message as it was put in.
-fn told(row: &InboxRow) -> Option<Message> {
-    serde_json::from_str(&row.body).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::failure::ErrorDocument;
     use crate::store::Usage;
     use proptest::prelude::*;
+    use serde_json::Value;
 
     fn spec(more: &str) -> JobSpec {
         JobSpec::parse(&format!(r#"{{"model":"m","input":"go","system":"s"{more}}}"#)).unwrap()
@@ -200,7 +201,9 @@ mod tests {
     }
 
     fn result(step: &Step) -> Value {
-        let Step::Final { result: Some(result), .. } = step else { panic!("a result: {step:?}") };
+        let (Step::Final { result: Some(result), .. } | Step::FinalUnlessTold { result: Some(result) }) = step else {
+            panic!("a result: {step:?}")
+        };
         serde_json::from_str(result).unwrap()
     }
 
@@ -248,7 +251,7 @@ mod tests {
     fn an_accepted_cut_succeeds_and_says_that_it_is_cut() {
         let ended = Ended::Truncated { text: "half", cut: "output_limit", then: Then::Accept };
         let step = next_step(&spec(""), &History::default(), &ended, 1, 0, 9);
-        assert!(matches!(step, Step::Final { state: JobState::Succeeded, error: None, .. }));
+        assert!(matches!(step, Step::FinalUnlessTold { .. }));
         assert_eq!((&result(&step)["text"], &result(&step)["truncated"]), (&json!("half"), &json!(true)));
     }
 
@@ -278,16 +281,22 @@ mod tests {
                 (1, None, response::of_answer(&answer("first"))),
                 (2, Some("stalled".into()), response::of_partial("sec").unwrap()),
             ],
-            inbox: vec![InboxRow {
-                seq: 2,
-                kind: "message".into(),
-                body: r#"{"role":"user","content":"more"}"#.into(),
-                at_ms: 1,
-            }],
+            inbox: vec![
+                InboxRow {
+                    seq: 2,
+                    kind: "message".into(),
+                    body: r#"{"role":"user","content":"more"}"#.into(),
+                    at_ms: 1,
+                },
+                continuation("stalled", 3, 1),
+            ],
         };
         assert_eq!(job_text(&history, "ond"), "second");
         let seen = messages(&spec(""), &history);
-        assert_eq!(seen.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["go", "first", "more", "sec"]);
+        assert_eq!(
+            seen.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+            ["go", "first", "more", "sec", GO_ON_AFTER_STALL]
+        );
     }
 
     #[test]
@@ -297,10 +306,19 @@ mod tests {
                 (1, Some("stalled".into()), "{".into()),
                 (2, Some("stalled".into()), response::of_partial("b").unwrap()),
             ],
-            inbox: vec![InboxRow { seq: 2, kind: "message".into(), body: "nonsense".into(), at_ms: 1 }],
+            inbox: vec![
+                continuation("stalled", 2, 1),
+                InboxRow { seq: 2, kind: "message".into(), body: "nonsense".into(), at_ms: 1 },
+                InboxRow { seq: 2, kind: "answer".into(), body: "nonsense".into(), at_ms: 1 },
+                continuation("stalled", 3, 1),
+            ],
         };
         assert_eq!(job_text(&history, "c"), "bc");
-        assert_eq!(messages(&spec(""), &history).len(), 2);
+        let seen = messages(&spec(""), &history);
+        assert_eq!(
+            seen.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+            ["go", GO_ON_AFTER_STALL, "b", GO_ON_AFTER_STALL]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{Kind, Problem};
 use crate::duration;
-use crate::store::Query;
+use crate::store::{By, Query, ScheduleId, UsageBy};
 
 /// A page's size where none is said, and at most.
 pub const LIMIT: u32 = 50;
@@ -35,14 +35,127 @@ pub const CLASSES: [&str; 9] = [
 pub const VERDICTS: [&str; 7] =
     ["selected", "earlier", "not_exhausted", "other_kind", "malformed", "past", "implausible"];
 
-/// What a list of jobs takes.
-pub const JOBS: [&str; 11] =
-    ["state", "queue", "tenant", "provider", "account", "model", "label.KEY", "since", "until", "limit", "cursor"];
-/// Parameters of releases to come.
-const NOT_YET: [&str; 12] =
-    ["why", "code", "http", "phase", "rule", "time", "word", "by", "sort", "order", "format", "id"];
+/// What a waiting job waits for.
+pub const WHYS: [&str; 8] = ["hold", "parked", "probe", "backoff", "not_before", "in_place", "line", "paused"];
+/// What became of a named reset.
+pub const WORDS: [&str; 5] = ["kept", "refused_again", "released", "cancelled", "not_tested"];
+/// Where a transport failed.
+pub const PHASES: [&str; 3] = ["connect", "headers", "read"];
+/// Which instant `since` and `until` are of.
+pub const TIMES: [&str; 2] = ["created", "ended"];
+/// What failures are counted by.
+pub const FAILURES_BY: [&str; 9] = ["cause", "class", "model", "provider", "account", "hour", "http", "code", "queue"];
+/// What tokens are counted by.
+pub const USAGE_BY: [&str; 7] = ["model", "tenant", "queue", "provider", "account", "day", "label.KEY"];
 
-/// Reads parameters into a query. `allowed` are the names that this list takes (`label.KEY` for any label).
+/// What a list of jobs takes.
+pub const JOBS: [&str; 14] = [
+    "state",
+    "why",
+    "queue",
+    "tenant",
+    "provider",
+    "account",
+    "model",
+    "label.KEY",
+    "schedule",
+    "since",
+    "until",
+    "time",
+    "limit",
+    "cursor",
+];
+/// What results take. `since` and `until` are of the jobs' ends.
+pub const RESULTS: [&str; 11] =
+    ["state", "queue", "tenant", "provider", "account", "model", "label.KEY", "since", "until", "limit", "cursor"];
+/// What a list of failures takes.
+pub const FAILURES: [&str; 17] = [
+    "cause",
+    "class",
+    "code",
+    "http",
+    "phase",
+    "rule",
+    "queue",
+    "tenant",
+    "provider",
+    "account",
+    "model",
+    "label.KEY",
+    "include_retried",
+    "since",
+    "until",
+    "limit",
+    "cursor",
+];
+/// What counts of failures take.
+pub const FAILURE_COUNTS: [&str; 17] = [
+    "by",
+    "cause",
+    "class",
+    "code",
+    "http",
+    "phase",
+    "rule",
+    "queue",
+    "tenant",
+    "provider",
+    "account",
+    "model",
+    "label.KEY",
+    "include_retried",
+    "since",
+    "until",
+    "limit",
+];
+/// What the reset audit takes.
+pub const RESETS: [&str; 13] = [
+    "source", "verdict", "word", "cause", "queue", "tenant", "provider", "account", "model", "since", "until", "limit",
+    "cursor",
+];
+/// What the accuracy of sources takes.
+pub const ACCURACY: [&str; 9] =
+    ["source", "queue", "tenant", "provider", "account", "model", "since", "until", "limit"];
+/// What a list of holds takes.
+pub const HOLDS: [&str; 7] = ["include_ended", "provider", "account", "model", "since", "until", "limit"];
+/// What usage takes.
+pub const USAGE: [&str; 10] =
+    ["by", "queue", "tenant", "provider", "account", "model", "label.KEY", "since", "until", "limit"];
+/// Parameters of releases to come.
+const NOT_YET: [&str; 4] = ["sort", "order", "format", "id"];
+/// Every parameter that is taken somewhere: one that does not belong to the list at hand is told so.
+const ELSEWHERE: [&str; 27] = [
+    "state",
+    "why",
+    "cause",
+    "class",
+    "queue",
+    "tenant",
+    "provider",
+    "account",
+    "model",
+    "label.KEY",
+    "schedule",
+    "source",
+    "verdict",
+    "word",
+    "code",
+    "http",
+    "phase",
+    "rule",
+    "since",
+    "until",
+    "time",
+    "by",
+    "include_retried",
+    "include_ended",
+    "follow",
+    "limit",
+    "cursor",
+];
+
+/// Reads parameters into a query. `allowed` are the names that this list takes (`label.KEY` for any label); of these `by`
+/// and `follow` are no filters, and are asked for by [`said`].
 ///
 /// # Errors
 /// The first unknown name or value, with what is allowed.
@@ -52,7 +165,13 @@ pub fn query(pairs: &[(String, String)], allowed: &[&str], now_ms: i64) -> Resul
     for (name, value) in pairs {
         let folded = if name.starts_with("label.") { "label.KEY" } else { name.as_str() };
         if !allowed.contains(&folded) {
-            let what = if NOT_YET.contains(&folded) { "is not supported by this release" } else { "is unknown" };
+            let what = if NOT_YET.contains(&folded) {
+                "is not supported by this release"
+            } else if ELSEWHERE.contains(&folded) {
+                "does not apply here"
+            } else {
+                "is unknown"
+            };
             return Err(wrong(name, &format!("the parameter `{}` {what}", name.escape_debug()), allowed));
         }
         if folded != "label.KEY" && seen.contains(&folded) {
@@ -65,9 +184,54 @@ pub fn query(pairs: &[(String, String)], allowed: &[&str], now_ms: i64) -> Resul
     Ok(query)
 }
 
+/// The value of a parameter, where it is said.
+#[must_use]
+pub fn said<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// What failures are to be counted by.
+///
+/// # Errors
+/// What is allowed.
+pub fn failures_by(value: &str) -> Result<By, Problem> {
+    Ok(match value {
+        "cause" => By::Cause,
+        "class" => By::Class,
+        "model" => By::Model,
+        "provider" => By::Provider,
+        "account" => By::Account,
+        "hour" => By::Hour,
+        "http" => By::Http,
+        "code" => By::Code,
+        "queue" => By::Queue,
+        _ => return Err(no_value("by", value, &FAILURES_BY)),
+    })
+}
+
+/// What tokens are to be counted by.
+///
+/// # Errors
+/// What is allowed.
+pub fn usage_by(value: &str) -> Result<UsageBy, Problem> {
+    Ok(match value {
+        "model" => UsageBy::Model,
+        "tenant" => UsageBy::Tenant,
+        "queue" => UsageBy::Queue,
+        "provider" => UsageBy::Provider,
+        "account" => UsageBy::Account,
+        "day" => UsageBy::Day,
+        label => match label.strip_prefix("label.") {
+            Some(key) if !key.is_empty() => UsageBy::Label(key.to_owned()),
+            _ => return Err(no_value("by", value, &USAGE_BY)),
+        },
+    })
+}
+
 fn set(query: &mut Query, name: &str, value: &str, now_ms: i64) -> Result<(), Problem> {
     match name {
         "state" => query.states = any_of(name, value, &STATES)?,
+        "why" => query.whys = any_of(name, value, &WHYS)?,
         "queue" => query.queues = names(value),
         "tenant" => query.tenants = names(value),
         "provider" => query.providers = names(value),
@@ -75,13 +239,26 @@ fn set(query: &mut Query, name: &str, value: &str, now_ms: i64) -> Result<(), Pr
         "model" => query.models = names(value),
         "cause" => query.causes = any_of(name, value, &CAUSES)?,
         "class" => query.classes = any_of(name, value, &CLASSES)?,
+        "code" => query.codes = names(value),
+        "http" => query.http = statuses(value)?,
+        "phase" => query.phases = any_of(name, value, &PHASES)?,
+        "rule" => query.rules = names(value),
         "source" => query.sources = names(value),
         "verdict" => query.verdicts = any_of(name, value, &VERDICTS)?,
+        "word" => query.words = any_of(name, value, &WORDS)?,
+        "schedule" => query.schedule = Some(schedule(value)?),
         "include_retried" => query.include_retried = truth(name, value)?,
+        "include_ended" => query.include_ended = truth(name, value)?,
+        "follow" => {
+            truth(name, value)?;
+        }
         "since" => query.since_ms = Some(instant(name, value, now_ms)?),
         "until" => query.until_ms = Some(instant(name, value, now_ms)?),
+        "time" => query.by_end = one_of(name, value, &TIMES)? == "ended",
         "limit" => query.limit = limit(value)?,
         "cursor" => query.cursor = Some(value.to_owned()),
+        // Read by `failures_by` or `usage_by`.
+        "by" => {}
         label => match label.strip_prefix("label.") {
             Some(key) if !key.is_empty() => query.labels.push((key.to_owned(), value.to_owned())),
             _ => {
@@ -91,6 +268,21 @@ fn set(query: &mut Query, name: &str, value: &str, now_ms: i64) -> Result<(), Pr
         },
     }
     Ok(())
+}
+
+fn schedule(value: &str) -> Result<ScheduleId, Problem> {
+    value.parse().map_err(|_| {
+        let what = format!("`{}` is no value of `schedule`; write a schedule's id", value.escape_debug());
+        Problem::new(Kind::Parameter, what).at("schedule")
+    })
+}
+
+fn statuses(value: &str) -> Result<Vec<u16>, Problem> {
+    let status = |text: &str| text.trim().parse().ok().filter(|status| (100..=599).contains(status));
+    value.split(',').map(status).collect::<Option<_>>().ok_or_else(|| {
+        let what = format!("`{}` is no value of `http`; write statuses from 100 to 599", value.escape_debug());
+        Problem::new(Kind::Parameter, what).at("http")
+    })
 }
 
 /// A comma list of names.
@@ -107,13 +299,21 @@ pub fn any_of(name: &str, value: &str, known: &[&str]) -> Result<Vec<String>, Pr
         .split(',')
         .map(|word| {
             let word = word.trim();
-            if known.contains(&word) {
-                Ok(word.to_owned())
-            } else {
-                Err(wrong(name, &format!("`{}` is no value of `{name}`", word.escape_debug()), known))
-            }
+            one_of(name, word, known).map(str::to_owned)
         })
         .collect()
+}
+
+/// One known word.
+///
+/// # Errors
+/// That it is unknown, with those that are not.
+pub fn one_of<'a>(name: &str, word: &'a str, known: &[&str]) -> Result<&'a str, Problem> {
+    if known.contains(&word) { Ok(word) } else { Err(no_value(name, word, known)) }
+}
+
+fn no_value(name: &str, value: &str, known: &[&str]) -> Problem {
+    wrong(name, &format!("`{}` is no value of `{name}`", value.escape_debug()), known)
 }
 
 /// A duration before now, a date, or an instant (RFC 3339).
@@ -147,11 +347,15 @@ fn limit(value: &str) -> Result<u32, Problem> {
     })
 }
 
-fn truth(name: &str, value: &str) -> Result<bool, Problem> {
+/// Yes or no.
+///
+/// # Errors
+/// What is allowed.
+pub fn truth(name: &str, value: &str) -> Result<bool, Problem> {
     match value {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
-        _ => Err(wrong(name, &format!("`{}` is no value of `{name}`", value.escape_debug()), &["1", "0"])),
+        _ => Err(no_value(name, value, &["1", "0"])),
     }
 }
 
@@ -196,7 +400,11 @@ mod tests {
     fn what_is_not_known_is_refused_by_name() {
         let said: Vec<String> = [
             ("stat", "queued"),
-            ("why", "hold"),
+            ("sort", "id"),
+            ("source", "retry-after"),
+            ("why", "boredom"),
+            ("schedule", "nightly"),
+            ("time", "later"),
             ("state", "queued,dead"),
             ("since", "yesterday"),
             ("limit", "0"),
@@ -208,6 +416,25 @@ mod tests {
         .collect();
         insta::assert_snapshot!(said.join("\n"));
         assert!(ask(&[("queue", "a"), ("queue", "b")]).is_err());
+        let query = |name: &str, value: &str| query(&[(name.to_owned(), value.to_owned())], &FAILURES, 0);
+        assert_eq!(query("http", "429, 503").unwrap().http, [429, 503]);
+        assert_eq!(query("http", "429,7").unwrap_err().at.as_deref(), Some("http"));
+    }
+
+    #[test]
+    fn what_is_counted_by_is_known() {
+        assert!(FAILURES_BY.iter().all(|word| failures_by(word).is_ok()) && failures_by("day").is_err());
+        assert!(USAGE_BY.iter().all(|word| usage_by(word).is_ok()) && usage_by("label.").is_err());
+        assert_eq!(usage_by("label.team").unwrap(), UsageBy::Label("team".to_owned()));
+    }
+
+    /// What belongs to another list is told apart from what nobody knows.
+    #[test]
+    fn every_list_takes_known_names() {
+        let lists: [&[&str]; 8] = [&JOBS, &RESULTS, &FAILURES, &FAILURE_COUNTS, &RESETS, &ACCURACY, &HOLDS, &USAGE];
+        for name in lists.iter().flat_map(|list| *list) {
+            assert!(ELSEWHERE.contains(name) && !NOT_YET.contains(name), "{name}");
+        }
     }
 
     #[test]

@@ -24,9 +24,23 @@ pub enum Kind {
     NotFound,
     Method,
     Conflict,
+    /// The job has ended, and what was asked for is of live ones.
+    Ended,
+    /// The job has not ended, and what was asked for is of ended ones.
+    NotEnded,
+    /// A live job that reads no further messages.
+    NoMessages,
+    /// Another thing has this name.
+    Exists,
     TooLarge,
     MediaType,
     Host,
+    /// The request's body did not arrive in time.
+    Slow,
+    /// A request whose members are known and whose values cannot be.
+    Invalid,
+    /// A schedule that is wrong.
+    InvalidSchedule,
     /// The database cannot be reached, or refuses.
     Store,
     /// The command line was misused.
@@ -48,6 +62,13 @@ impl Kind {
             Self::NotFound => "not-found",
             Self::Method => "method",
             Self::Conflict => "conflict",
+            Self::Ended => "ended",
+            Self::NotEnded => "not-ended",
+            Self::NoMessages => "no-messages",
+            Self::Exists => "exists",
+            Self::Slow => "slow",
+            Self::Invalid => "invalid",
+            Self::InvalidSchedule => "invalid-schedule",
             Self::TooLarge => "too-large",
             Self::MediaType => "media-type",
             Self::Host => "host",
@@ -69,6 +90,13 @@ impl Kind {
             Self::NotFound => "There is no such thing",
             Self::Method => "The method is not allowed here",
             Self::Conflict => "The idempotency key belongs to another job",
+            Self::Ended => "The job has ended",
+            Self::NotEnded => "The job has not ended",
+            Self::NoMessages => "The job takes no messages",
+            Self::Exists => "The name is taken",
+            Self::Slow => "The request did not arrive in time",
+            Self::Invalid => "The request is not valid",
+            Self::InvalidSchedule => "The schedule is not valid",
             Self::TooLarge => "The request is too large",
             Self::MediaType => "The content type is not taken here",
             Self::Host => "The host is not served here",
@@ -89,10 +117,13 @@ impl Kind {
     pub fn status(self) -> StatusCode {
         match self {
             Self::Malformed | Self::Parameter | Self::Usage => StatusCode::BAD_REQUEST,
-            Self::InvalidJob | Self::Provider => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InvalidJob | Self::Provider | Self::Invalid | Self::InvalidSchedule => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict => StatusCode::CONFLICT,
+            Self::Conflict | Self::Ended | Self::NotEnded | Self::NoMessages | Self::Exists => StatusCode::CONFLICT,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,

@@ -4,14 +4,22 @@
 //! Instants are UTC Unix milliseconds (`*_ms`). What is not known is null. Documents that were stored as text (specs,
 //! results, errors) stand as the JSON they are, digit for digit; one that is no JSON stands as a string.
 
+mod audit;
+mod figures;
 mod history;
 mod holds;
+mod schedules;
+mod transcript;
 
+pub use audit::{Accuracy, Heard, Refusal, Reset, Tested};
+pub use figures::{Queue, Usage};
 pub use history::{Count, Evidence, Failure, Record, Send, Source};
-pub use holds::{Hold, Reset};
+pub use holds::{CloseHold, Hold, HoldEvent};
+pub use schedules::{Run, Schedule};
+pub use transcript::{Entry, transcript};
 
 use super::why::{self, Why};
-use crate::store::{self, JobId, JobState, ScopeKey};
+use crate::store::{self, JobId, JobState, ScheduleId, ScopeKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -47,6 +55,21 @@ impl From<ScopeKey> for Scope {
     }
 }
 
+/// Somebody stopped something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    pub since_ms: i64,
+    pub by: String,
+    pub reason: Option<String>,
+}
+
+impl From<store::Pause> for Pause {
+    fn from(pause: store::Pause) -> Self {
+        Self { since_ms: pause.since_ms, by: pause.by, reason: pause.reason }
+    }
+}
+
 /// A job. `spec` and `result` are left out of lists of jobs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +90,11 @@ pub struct Job {
     pub retry_of: Option<JobId>,
     /// Its live turn; null once it has ended.
     pub turn: Option<Turn>,
+    /// Somebody stopped it, or its queue.
+    pub paused: Option<Pause>,
+    pub queue_paused: Option<Pause>,
+    /// The schedule that fired it.
+    pub schedule: Option<ScheduleId>,
     /// What it waits for; null where it does not wait.
     pub waits: Option<Why>,
     pub error: Option<Box<RawValue>>,
@@ -114,6 +142,9 @@ impl Job {
                 executions: row.executions.unwrap_or(0),
                 deferrals: row.deferrals.unwrap_or(0),
             }),
+            paused: row.paused.map(Pause::from),
+            queue_paused: row.queue_paused.map(Pause::from),
+            schedule: row.schedule,
             waits,
             error: row.error.map(document),
             result: None,
@@ -161,6 +192,13 @@ pub struct Ack {
     pub id: JobId,
     /// The same job had been accepted before.
     pub duplicate: bool,
+}
+
+/// Messages that a job's transcript took: they are read before its turn `seq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    pub seq: u32,
 }
 
 /// A stored document as the JSON it is; what is no JSON stands as a string.

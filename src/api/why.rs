@@ -3,21 +3,89 @@
 
 use super::words;
 use crate::duration;
-use crate::store::{HoldRow, JobRow, JobState, WorkerRow};
+use crate::store::{HoldId, HoldRow, JobId, JobRow, JobState, SendKey, WorkerRow};
 use serde::{Deserialize, Serialize};
 
-/// What a job waits for.
+/// Where an instant was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFrom {
+    /// `header`, `body`, `curve` (our own) or `operator` (by hand).
+    pub kind: String,
+    /// A header's name, a pointer into the body, or the kind again.
+    pub name: String,
+    /// The value as received.
+    pub raw: Option<String>,
+}
+
+/// One reason why a job waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
-    /// `hold`, `parked`, `probe`, `backoff`, `not_before`, `in_place`, `line`, `no_worker` or `client`.
+    /// `hold`, `parked`, `probe`, `ramp`, `full`, `backoff`, `not_before`, `in_place`, `line`, `paused`, `queue_paused`,
+    /// `no_worker`, `no_key` or `client`.
     pub reason: String,
+    /// Who decides when it ends: `provider`, `reprieve`, `submitter`, `operator`, `client` or `worker`.
+    pub who: String,
     /// When that ends; null: nobody knows.
     pub until_ms: Option<i64>,
-    /// Where `until_ms` was read: a header, a pointer into a body, `curve`, or null.
-    pub source: Option<String>,
-    /// One sentence.
+    /// Where `until_ms` was read; null: it was not read anywhere.
+    pub source: Option<ReadFrom>,
+    /// One line.
     pub text: String,
+}
+
+/// Why a job is where it is, whole: `GET /v1/jobs/{id}/explain`, `reprieve explain ID --json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Explanation {
+    pub job_id: JobId,
+    /// As shown: `deferred` is queued behind a hold.
+    pub state: String,
+    /// Of [`Why`], or `running`, `cancelling`, `succeeded`, `failed`, `cancelled`, `unexplained`.
+    pub reason: String,
+    /// Who decides what comes next; null: nothing does.
+    pub who: Option<String>,
+    pub until_ms: Option<i64>,
+    pub source: Option<ReadFrom>,
+    /// The refusal that `until_ms` was read from.
+    pub refusal: Option<SendKey>,
+    /// Its place in line; null where it stands in none.
+    pub place: Option<Place>,
+    /// The hold that keeps it.
+    pub hold: Option<HoldId>,
+    /// What happens then.
+    pub next: String,
+    /// What else keeps it; that which ends last stands above.
+    pub also: Vec<Why>,
+    pub deadline: Option<Deadline>,
+    /// All of it, in one line.
+    pub text: String,
+}
+
+/// A place in line. Counts end at 10,000.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Turns of its lane before it.
+    pub ahead: u32,
+    /// Turns of its scope before it, of all lanes.
+    pub in_scope: u32,
+    /// Turns behind its hold, itself among them; 0 without one.
+    pub behind_hold: u32,
+    /// What its lane sends, over the last whole minute.
+    pub rate_per_s: f64,
+}
+
+/// A job's deadline, and what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deadline {
+    pub at_ms: i64,
+    /// It comes before what the job waits for.
+    pub comes_first: bool,
+    /// What happens at it.
+    pub then: String,
 }
 
 /// Why it waits; `None`: it runs, or has ended.
@@ -27,12 +95,14 @@ pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
         JobState::Queued => Some(queued(job, now_ms)),
         JobState::Running => job.wait_until_ms.filter(|until_ms| *until_ms > now_ms).map(|until_ms| Why {
             reason: "in_place".to_owned(),
+            who: "reprieve".to_owned(),
             until_ms: Some(until_ms),
             source: None,
             text: format!("running: it sends again at {}", words::instant_and_distance(until_ms, now_ms)),
         }),
         JobState::RequiresAction => Some(Why {
             reason: "client".to_owned(),
+            who: "client".to_owned(),
             until_ms: None,
             source: None,
             text: "its tool calls need results from its client; nothing runs until they are posted".to_owned(),
@@ -45,7 +115,7 @@ pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
 #[must_use]
 pub fn in_brief(job: &JobRow, now_ms: i64) -> Option<String> {
     let why = why(job, now_ms)?;
-    Some(match (why.reason.as_str(), why.until_ms, why.source.as_deref()) {
+    Some(match (why.reason.as_str(), why.until_ms, why.source.as_ref().map(|read| read.name.as_str())) {
         ("hold", Some(until_ms), source) => {
             let source = match source {
                 Some("curve") | None => "our own curve",
@@ -88,17 +158,18 @@ fn queued(job: &JobRow, now_ms: i64) -> Why {
         let since = duration::format(now_ms.saturating_sub(job.created_ms).max(0));
         let text =
             format!("ready, submitted {since} ago; it goes when a worker of queue `{}` has room", job.lane.queue);
-        return Why { reason: "line".to_owned(), until_ms: None, source: None, text };
+        return Why { reason: "line".to_owned(), who: "worker".to_owned(), until_ms: None, source: None, text };
     };
     let at = words::instant_and_distance(due_ms, now_ms);
     let executions = job.executions.unwrap_or(0);
     let (reason, source, text) = if executions > 0 {
         let text = format!("failed {executions} executions; our own backoff, no provider's clock: next at {at}");
-        ("backoff", Some("curve".to_owned()), text)
+        ("backoff", Some(read_from("curve", None)), text)
     } else {
         ("not_before", None, format!("not before {at}"))
     };
-    Why { reason: reason.to_owned(), until_ms: Some(due_ms), source, text }
+    let who = if executions > 0 { "reprieve" } else { "submitter" };
+    Why { reason: reason.to_owned(), who: who.to_owned(), until_ms: Some(due_ms), source, text }
 }
 
 fn held(hold: &HoldRow, now_ms: i64) -> Why {
@@ -134,7 +205,24 @@ fn held(hold: &HoldRow, now_ms: i64) -> Why {
             ("hold", format!("{what}`{scope}` {state} until {at}: {source}; one probe goes first"))
         }
     };
-    Why { reason: reason.to_owned(), until_ms: hold.until_ms, source: Some(hold.source.clone()), text }
+    let source = read_from(&hold.source, hold.raw.as_deref());
+    let who = match (source.kind.as_str(), hold.until_ms) {
+        ("header" | "body", Some(_)) => "provider",
+        (_, Some(_)) => "reprieve",
+        (_, None) => "operator",
+    };
+    Why { reason: reason.to_owned(), who: who.to_owned(), until_ms: hold.until_ms, source: Some(source), text }
+}
+
+/// A source's name tells what it is: a pointer, the body's text, our own curve, or else a header.
+fn read_from(name: &str, raw: Option<&str>) -> ReadFrom {
+    let kind = match name {
+        "curve" => "curve",
+        "text" => "body",
+        pointer if pointer.starts_with('/') || pointer.contains('#') => "body",
+        _ => "header",
+    };
+    ReadFrom { kind: kind.to_owned(), name: name.to_owned(), raw: raw.map(str::to_owned) }
 }
 
 #[cfg(test)]

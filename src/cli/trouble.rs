@@ -80,9 +80,18 @@ fn exit_of(kind: Kind) -> Exit {
         | Kind::TooLarge
         | Kind::MediaType
         | Kind::Host
+        | Kind::Slow
+        | Kind::Invalid
+        | Kind::InvalidSchedule
         | Kind::Usage
         | Kind::Configuration => Exit::Misused,
-        Kind::NotFound | Kind::Conflict | Kind::Internal => Exit::Failed,
+        Kind::NotFound
+        | Kind::Conflict
+        | Kind::Ended
+        | Kind::NotEnded
+        | Kind::NoMessages
+        | Kind::Exists
+        | Kind::Internal => Exit::Failed,
         Kind::Store | Kind::Unreachable => Exit::Unreachable,
     }
 }

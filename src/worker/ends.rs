@@ -94,6 +94,7 @@ impl<S: Store> Execution<S> {
     pub(super) fn step(&self, ended: &agent::Ended<'_>, now_ms: i64) -> Next {
         match agent::next_step(&self.plan.spec, &self.plan.history, ended, self.turn.seq, self.turn.repairs, now_ms) {
             Step::Final { state, result, error } => Next::Final { state, result, error },
+            Step::FinalUnlessTold { result } => Next::FinalUnlessTold { result },
             Step::Turn { due_ms, repairs, inbox } => Next::Turn { due_ms, repairs, inbox },
         }
     }

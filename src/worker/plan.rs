@@ -37,8 +37,8 @@ impl Plan {
         let policy = shared.settings.policies.get(name).cloned().ok_or_else(|| {
             failed(codes::POLICY_UNKNOWN, format!("no recovery policy `{name}` is configured on this worker"))
         })?;
-        // A first turn has nothing behind it but its spec.
-        let history = if turn.seq > 1 {
+        // A first turn has nothing behind it but its spec, unless somebody told it something.
+        let history = if turn.seq > 1 || turn.told {
             shared.store.history(turn.job_id).await.map_err(|error| {
                 tracing::warn!(job.id = %turn.job_id, %error, "the transcript could not be read; the turn goes back");
                 Unplanned::StoreAway

@@ -56,3 +56,56 @@ fn every_command_that_it_shows_exists() {
     let said = place.run_with(&["classify"], captured, &[]);
     assert_eq!((said.code, &said.json()["recovery"]["wait_ms"]), (0, &serde_json::json!(7_000)));
 }
+
+/// The commands that a page shows, in its prose and in its blocks.
+fn commands(text: &str) -> Vec<String> {
+    let inline = text.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n'));
+    let lines = text.lines().map(|line| line.split(" #").next().unwrap_or(line));
+    inline.chain(lines).filter(|line| line.starts_with("reprieve ")).map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn pages(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_command_that_another_page_shows_exists() {
+    let place = Place::new();
+    let mut helps = std::collections::BTreeMap::new();
+    let mut help = |words: &[&str]| {
+        let said = helps.entry(words.join(" ")).or_insert_with(|| place.run(&[words, &["--help"]].concat()));
+        assert_eq!(said.code, 0, "{words:?}: {said:?}");
+        said.out.clone()
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = vec![root.join("CONTRIBUTING.md"), root.join("config/reprieve.toml")];
+    pages(&root.join("docs"), &mut found);
+    let mut seen = 0;
+    // Shapes stand there before the commands that print them.
+    for page in found.into_iter().filter(|page| !page.ends_with("SHAPES.md")) {
+        for line in commands(&std::fs::read_to_string(&page).unwrap()) {
+            let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
+            if words[0].starts_with("--") {
+                // `--config FILE`, before the command.
+                words.drain(..2);
+            }
+            let shown = format!("{}: {line}", page.display());
+            let mut known = help(&words[..1]);
+            if words.get(1).is_some_and(|word| known.contains(&format!("\n  {word} "))) {
+                known = help(&words[..2]);
+            }
+            for flag in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(known.contains(flag), "{shown}: it knows no {flag}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}

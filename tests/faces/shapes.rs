@@ -1,5 +1,6 @@
 //! `docs/SHAPES.md` is what the code answers with: each example is read as its type and written again.
 
+use reprieve::api::why::Explanation;
 use reprieve::api::{Kind, Problem, shapes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,6 +39,16 @@ fn every_example_is_what_the_code_says() {
     is::<shapes::Send>(&mut examples, "Send");
     is::<shapes::Evidence>(&mut examples, "Evidence");
     is::<shapes::Hold>(&mut examples, "Hold");
+    is::<shapes::HoldEvent>(&mut examples, "HoldEvent");
+    is::<shapes::CloseHold>(&mut examples, "CloseHold");
+    is::<shapes::Refusal>(&mut examples, "Refusal");
+    is::<shapes::Accuracy>(&mut examples, "Accuracy");
+    is::<shapes::Queue>(&mut examples, "Queue");
+    is::<shapes::Schedule>(&mut examples, "Schedule");
+    is::<shapes::Usage>(&mut examples, "Usage");
+    is::<shapes::Entry>(&mut examples, "Entry");
+    is::<Explanation>(&mut examples, "Explanation");
+    is::<shapes::Told>(&mut examples, "Told");
     is::<shapes::Reset>(&mut examples, "Reset");
     is::<shapes::Failure>(&mut examples, "Failure");
     is::<shapes::Count>(&mut examples, "Count");
@@ -60,6 +71,13 @@ fn the_page_lists_every_type_of_problem_with_its_status() {
         Kind::NotFound,
         Kind::Method,
         Kind::Conflict,
+        Kind::Ended,
+        Kind::NotEnded,
+        Kind::NoMessages,
+        Kind::Exists,
+        Kind::Slow,
+        Kind::Invalid,
+        Kind::InvalidSchedule,
         Kind::TooLarge,
         Kind::MediaType,
         Kind::Host,

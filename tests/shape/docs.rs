@@ -35,6 +35,50 @@ fn every_path_that_a_document_names_exists() {
     assert_eq!(paths("see `src/a.rs`, ./scripts/b and src/<verb>.sql."), ["src/a.rs", "scripts/b"]);
 }
 
+/// Where a heading is linked to.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || "-_ ".contains(*letter));
+    kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut documents = files("docs", ".md");
+    documents.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned));
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for document in &documents {
+        for rest in read(document).split("](").skip(1) {
+            let target = rest.split(')').next().unwrap();
+            if target.contains("://") {
+                continue;
+            }
+            let (path, place) = target.split_once('#').unwrap_or((target, ""));
+            let from = Path::new(document).parent().unwrap();
+            let path = if path.is_empty() { Path::new(document).to_owned() } else { from.join(path) };
+            let there = Path::new(ROOT).join(&path);
+            let text = std::fs::read_to_string(&there).unwrap_or_default();
+            let mut headings = text.lines().filter(|line| line.starts_with('#'));
+            if !there.is_file()
+                || !place.is_empty() && !headings.any(|line| anchor(line.trim_start_matches('#')) == place)
+            {
+                wrong.push(format!("{document} links {target}"));
+            }
+            seen += 1;
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn every_document_is_found_from_the_readme() {
+    let readme = read("README.md");
+    for document in files("docs", ".md").iter().filter(|document| !document.starts_with("docs/failures/")) {
+        assert!(readme.contains(&format!("]({document}")), "README.md does not link {document}");
+    }
+}
+
 #[test]
 fn the_map_names_every_part() {
     let map = read("docs/ARCHITECTURE.md");

@@ -7,10 +7,12 @@ use reprieve::failure::{Cause, Class, Ending, ErrorDocument, Failure, Reach, Rec
 use reprieve::provider::capture;
 use reprieve::recovery::{Decision, Delivery, OnTruncated, Policy, Situation, Spoken, Then, hold_until, recover};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 const DIR: &str = "docs/failures";
 /// When the failures of the pages were received.
 const NOW_MS: i64 = 1_790_000_000_000;
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::embedded);
 
 /// Causes that have a page of their own, because their class does not tell what is done about them.
 const CAUSES: [Cause; 3] = [Cause::OutputLimit, Cause::Incomplete, Cause::Deadline];
@@ -43,6 +45,81 @@ fn every_code_and_class_has_its_page_and_every_page_is_in_the_index() {
 }
 
 #[test]
+fn every_page_answers_the_same_questions() {
+    for page in files(DIR, ".md") {
+        // The two that lead to other pages.
+        if page.ends_with("/README.md") || page == format!("{DIR}/{}.md", codes::MODEL_INCOMPLETE) {
+            continue;
+        }
+        let text = read(&page);
+        let recognised = pages_of_cases().contains(&page).then_some("How it is recognised");
+        let due = ["What Reprieve does", "What it looks like", "What you can do", "What an operator can do"];
+        let due: Vec<&str> = recognised.into_iter().chain(due).collect();
+        let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(headings, due, "{page}");
+    }
+}
+
+#[test]
+fn pages_say_which_jobs_are_not_taken_yet() {
+    let job = r#"{"model":"m","input":"x","delivery":"at_most_once"}"#;
+    let refused = reprieve::agent::JobSpec::parse(job).is_err();
+    for page in pages_of_cases() {
+        let text = read(&page);
+        if text.contains("| `at_most_once` |") {
+            let said = text.contains("This release takes no `at_most_once` jobs yet.");
+            assert_eq!(said, refused, "{page}: whether at_most_once is taken");
+        }
+    }
+}
+
+#[test]
+fn statuses_are_read_as_the_index_says() {
+    let index = format!("{DIR}/README.md");
+    let mut seen = BTreeSet::new();
+    for row in table(&index, &read(&index), &["HTTP status", "class", "retried"]).rows {
+        let (class, retried) = (quoted(&row[1]).remove(0), row[2] == "yes");
+        for part in row[0].split(", ") {
+            let (from, to) = part.split_once('–').unwrap_or((part, part));
+            for status in from.parse::<u16>().unwrap()..=to.parse::<u16>().unwrap() {
+                let case = Case::of(&index, &format!("{{\"http_status\":{status}}}"), "—");
+                let is = (case.failure.class.as_str(), case.failure.retryable);
+                assert_eq!(is, (class.as_str(), retried), "{index}: {status}");
+                assert!(seen.insert(status), "{index}: {status} stands there twice");
+            }
+        }
+    }
+    assert_eq!(seen, (300..=599).collect(), "{index} says of every status how it is read");
+}
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let index = format!("{DIR}/README.md");
+    let shown =
+        table(&index, &read(&index), &["decision"]).rows.iter().flat_map(|row| quoted(&row[0])).collect::<Vec<_>>();
+    let every = [
+        Decision::RetryInPlace { wait_ms: 0 },
+        Decision::Defer { until_ms: 0 },
+        Decision::Requeue { until_ms: 0 },
+        Decision::CommitPartial { then: Then::Accept },
+        Decision::Fail,
+        Decision::Stop,
+    ];
+    // Lists them all: a new one does not compile here.
+    for decision in every {
+        match decision {
+            Decision::RetryInPlace { .. }
+            | Decision::Defer { .. }
+            | Decision::Requeue { .. }
+            | Decision::CommitPartial { .. }
+            | Decision::Fail
+            | Decision::Stop => {}
+        }
+    }
+    assert_eq!(shown, every.map(|decision| decision.as_str().to_owned()));
+}
+
+#[test]
 fn codes_are_written_in_one_place() {
     let declared = source("src/failure/codes.rs").matches("pub const ").count() - 1;
     assert_eq!(declared, codes::ALL.len(), "`failure::codes::ALL` lists every code");
@@ -67,6 +144,7 @@ fn codes_are_written_in_one_place() {
 
 /// A case of a page: a captured failure, and the moment it was met at.
 struct Case {
+    input: CaptureInput,
     failure: Failure,
     situation: Situation,
 }
@@ -112,14 +190,14 @@ impl Case {
         let receipt = Receipt {
             received_ms: NOW_MS,
             send_took_ms: 0,
-            provider: input.provider,
-            account: input.account,
-            model: input.model,
+            provider: input.provider.clone(),
+            account: input.account.clone(),
+            model: input.model.clone(),
             attempts: input.attempts,
             redact_vendor_messages: true,
         };
         let ending = ending.unwrap_or_else(|| panic!("{page}: {line}: nothing failed"));
-        Self { failure: Failure::read(&ending, &receipt, &Rules::embedded()), situation }
+        Self { failure: Failure::read(&ending, &receipt, &RULES), input, situation }
     }
 
     fn decided(&self, policy: &Policy) -> String {
@@ -170,6 +248,14 @@ fn pages_say_what_the_reading_and_the_decision_are() {
             let case = Case::of(&page, line, &row[2]);
             let should =
                 [case.decided(&Policy::tiered()), case.decided(&Policy::strict()), case.holds(&Policy::tiered())];
+            if row[2] == "—" {
+                let answered = capture::classify(&case.input, &RULES, &Policy::tiered(), NOW_MS).recovery;
+                assert!(
+                    should[0].starts_with(&format!("`{}`", answered.action)),
+                    "{page}: row {}: {answered:?}",
+                    n + 1
+                );
+            }
             if row[3..] != should {
                 wrong.push(format!("{page}: row {}: | {} |", n + 1, should.join(" | ")));
             }

@@ -5,4 +5,7 @@
 mod docs;
 mod failures;
 mod layers;
+mod logging;
+mod operations;
 mod pages;
+mod states;

@@ -32,7 +32,7 @@ pub(super) fn read(job: &mut Members, model: Option<String>) -> Result<(String, 
             let input = text(value, &at, limits::JOB_BYTES)?;
             vec![Message { role: "user".to_owned(), content: Value::String(input) }]
         }
-        (None, Some((value, at))) => messages(value, &at)?,
+        (None, Some((value, at))) => each_message(value, &at, message)?,
         (Some(_), Some(_)) => return Err(SpecError::new("/messages", "stands beside `input`: give one of them")),
         (None, None) => return Err(SpecError::new("/input", "is missing: give `input`, `messages` or `raw`")),
     };
@@ -57,7 +57,12 @@ fn extra_says<'a>(options: &'a ChatParams, option: &str) -> Option<&'a Value> {
     aliases.iter().find_map(|alias| extra.get(*alias)).filter(|value| !value.is_null())
 }
 
-fn messages(value: Value, at: &str) -> Result<Vec<Message>, SpecError> {
+/// An array of messages, each read by `read` at its place.
+pub(in crate::agent) fn each_message(
+    value: Value,
+    at: &str,
+    read: impl Fn(Value, &str) -> Result<Message, SpecError>,
+) -> Result<Vec<Message>, SpecError> {
     let Value::Array(items) = value else { return Err(SpecError::new(at, "must be an array of messages")) };
     if items.is_empty() {
         return Err(SpecError::new(at, "must not be empty"));
@@ -68,10 +73,10 @@ fn messages(value: Value, at: &str) -> Result<Vec<Message>, SpecError> {
             format!("has {} messages; at most {} are taken", items.len(), limits::MESSAGES),
         ));
     }
-    items.into_iter().enumerate().map(|(index, item)| message(item, &format!("{at}/{index}"))).collect()
+    items.into_iter().enumerate().map(|(index, item)| read(item, &format!("{at}/{index}"))).collect()
 }
 
-fn message(value: Value, at: &str) -> Result<Message, SpecError> {
+pub(in crate::agent) fn message(value: Value, at: &str) -> Result<Message, SpecError> {
     let mut members = Members::of(value, at)?;
     members.check(&["role", "content"], &["tool_calls", "tool_call_id"])?;
     let role = members.take("role").and_then(|(role, _)| role.as_str().map(str::to_owned));

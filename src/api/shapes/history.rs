@@ -225,12 +225,20 @@ impl From<store::FailureRow> for Failure {
 pub struct Count {
     pub value: String,
     pub failed: i64,
+    /// Of these, how many belong to jobs that succeeded later.
+    pub recovered: i64,
     pub first_ms: i64,
     pub last_ms: i64,
 }
 
 impl From<store::CountRow> for Count {
     fn from(row: store::CountRow) -> Self {
-        Self { value: row.value, failed: row.failed, first_ms: row.first_ms, last_ms: row.last_ms }
+        Self {
+            value: row.value,
+            failed: row.failed,
+            recovered: row.recovered,
+            first_ms: row.first_ms,
+            last_ms: row.last_ms,
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! What is closed, and what became of the resets that were named.
+//! What is closed, what befell it, and what closes it by hand.
 
-use super::{Evidence, Scope};
+use super::Scope;
 use crate::failure::LimitKind;
-use crate::store::{self, Fence, HoldId, JobId, SendKey};
+use crate::store::{self, HoldId, JobId, SendKey};
 use serde::{Deserialize, Serialize};
 
 /// A scope that is closed, or was.
@@ -30,6 +30,17 @@ pub struct Hold {
     pub end: Option<String>,
     /// Turns that wait behind it, counted up to 10,000.
     pub waiting: i64,
+    /// What befell it, in order; of one hold only, left out of lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<HoldEvent>>,
+}
+
+impl Hold {
+    /// One hold, whole.
+    #[must_use]
+    pub fn whole(row: store::HoldRow, events: Vec<store::HoldEventRow>) -> Self {
+        Self { events: Some(events.into_iter().map(HoldEvent::from).collect()), ..Self::from(row) }
+    }
 }
 
 impl From<store::HoldRow> for Hold {
@@ -50,40 +61,56 @@ impl From<store::HoldRow> for Hold {
             ended_ms: row.ended_ms,
             end: row.end,
             waiting: row.waiting,
+            events: None,
         }
     }
 }
 
-/// A refusal with its candidates, and whether the provider kept its word.
+/// Something that befell a hold.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reset {
-    pub job_id: JobId,
-    pub fence: Fence,
-    pub queue: String,
-    pub tenant: Option<String>,
-    pub scope: Scope,
-    pub evidence: Evidence,
-    /// The first send after the resume instant.
-    pub tested_ms: Option<i64>,
-    /// Its start minus the resume instant.
-    pub lateness_ms: Option<i64>,
-    /// `kept`, `refused_again`, `released` or `not_tested`.
-    pub word: String,
+pub struct HoldEvent {
+    pub at_ms: i64,
+    /// `opened`, `extended`, `refused_again`, `concurrent_refusal`, `probe_started`, `probe_returned`, `reopened`,
+    /// `released` or `closed_by_hand`.
+    pub event: String,
+    pub until_ms: Option<i64>,
+    /// Whose turn it was.
+    pub job: Option<JobId>,
+    /// Who did it by hand, and why.
+    pub by: Option<String>,
+    pub reason: Option<String>,
 }
 
-impl From<store::ResetRow> for Reset {
-    fn from(row: store::ResetRow) -> Self {
+impl From<store::HoldEventRow> for HoldEvent {
+    fn from(row: store::HoldEventRow) -> Self {
         Self {
-            job_id: row.key.job_id,
-            fence: row.key.fence,
-            queue: row.lane.queue,
-            tenant: Some(row.lane.tenant).filter(|tenant| !tenant.is_empty()),
-            scope: row.lane.scope.into(),
-            evidence: row.evidence.into(),
-            tested_ms: row.tested_ms,
-            lateness_ms: row.lateness_ms,
-            word: row.word,
+            at_ms: row.at_ms,
+            event: row.event,
+            until_ms: row.until_ms,
+            job: row.job,
+            by: row.by,
+            reason: row.reason,
         }
     }
+}
+
+/// What closes a scope by hand: `POST /v1/holds`. `until` or `for`, or neither: until somebody releases it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CloseHold {
+    /// As scopes show it.
+    pub provider: String,
+    pub account: String,
+    /// Left out or null: the whole account.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// RFC 3339.
+    #[serde(default)]
+    pub until: Option<String>,
+    /// A duration, such as `2h`.
+    #[serde(default, rename = "for")]
+    pub lasting: Option<String>,
+    #[serde(default)]
+    pub reason: Option<String>,
 }
