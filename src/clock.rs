@@ -71,7 +71,7 @@ impl Clock {
         if let Source::System { shift_ms, .. } = &*self.0
             && *shift_ms != 0
         {
-            tracing::warn!(shift_ms, "{SKEW_VARIABLE} makes this process's clock wrong on purpose");
+            tracing::warn!(shift_ms, "the clock is wrong on purpose, by REPRIEVE_CLOCK_SKEW");
         }
     }
 
