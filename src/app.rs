@@ -1,12 +1,13 @@
 //! The composition root: builds everything once, from the configuration, and hands values and handles to the rest.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, SkewError};
 use crate::config::Config;
 use crate::failure::{Rules, RulesError};
 use crate::provider::Providers;
 use crate::scheduler;
 use crate::store::postgres::{self, Notify};
-use crate::store::{self, Database, Migration, Postgres, ScopeConfig, ScopeKey, Sqlite, Store, sqlite};
+use crate::store::sqlite::{self, Sqlite};
+use crate::store::{self, Check, Database, Postgres, Schema, ScopeConfig, ScopeKey, Store};
 use crate::worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,32 +40,12 @@ pub fn rules(config: &Config) -> Result<Rules, RulesError> {
 /// # Errors
 /// Why it cannot be opened.
 pub async fn open_store(config: &Config) -> store::Result<Database> {
-    let (url, clock) = (&config.database, Clock::system());
+    let url = &config.database;
+    let wrong = |error: SkewError| store::Error::Open { url: postgres::shown(url), why: error.to_string() };
+    let clock = Clock::of_process().map_err(wrong)?;
     match kind(url) {
         Kind::Sqlite => Sqlite::open(url, clock, sqlite::OpenOptions::default()).await.map(Database::Sqlite),
         Kind::Postgres => Postgres::open(url, clock, postgres_options(config)).await.map(Database::Postgres),
-    }
-}
-
-/// The steps of the database's schema that this release knows, and which the database has.
-///
-/// # Errors
-/// Why they cannot be read; a schema of a newer release.
-pub async fn migrate_status(config: &Config) -> store::Result<Vec<Migration>> {
-    match kind(&config.database) {
-        Kind::Sqlite => sqlite::migrate::status(&config.database).await,
-        Kind::Postgres => postgres::migrate::status(&config.database, &postgres_options(config)).await,
-    }
-}
-
-/// Brings the database's schema up to date; the steps that were applied now.
-///
-/// # Errors
-/// Why a step could not be applied; those before it stand.
-pub async fn migrate_up(config: &Config) -> store::Result<Vec<Migration>> {
-    match kind(&config.database) {
-        Kind::Sqlite => sqlite::migrate::up(&config.database).await,
-        Kind::Postgres => postgres::migrate::up(&config.database, &postgres_options(config)).await,
     }
 }
 
@@ -85,6 +66,47 @@ fn postgres_options(config: &Config) -> postgres::OpenOptions {
         pool: settings.pool,
         statement_ms: u64::try_from(settings.statement_timeout_ms).unwrap_or(u64::MAX),
         ..postgres::OpenOptions::default()
+    }
+}
+
+/// Every check of the database that the configuration names. Makes and changes nothing.
+pub async fn checks(config: &Config, now_ms: i64) -> Vec<Check> {
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::checks(&config.database, now_ms).await,
+        Kind::Postgres => postgres::care::checks(&config.database, &postgres_options(config), now_ms).await,
+    }
+}
+
+/// The schema of the database that the configuration names.
+///
+/// # Errors
+/// Why it cannot be looked at.
+pub async fn schema(config: &Config) -> store::Result<Schema> {
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::schema(&config.database).await,
+        Kind::Postgres => postgres::migrate::schema(&config.database, &postgres_options(config)).await,
+    }
+}
+
+/// Brings that database to this release's schema. Returns the schema as it was.
+///
+/// # Errors
+/// Why it cannot be brought there.
+pub async fn migrate(config: &Config) -> store::Result<Schema> {
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::up(&config.database).await,
+        Kind::Postgres => postgres::migrate::up(&config.database, &postgres_options(config)).await,
+    }
+}
+
+/// Where that database is other than this release's migrations make it; empty: nowhere.
+///
+/// # Errors
+/// Why it cannot be looked at.
+pub async fn differences(config: &Config) -> store::Result<Vec<String>> {
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::differences(&config.database).await,
+        Kind::Postgres => postgres::migrate::differences(&config.database, &postgres_options(config)).await,
     }
 }
 

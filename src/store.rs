@@ -12,18 +12,18 @@
 //!   that tests own the clock.
 //! * Documents are text and come back byte for byte.
 
+mod care;
 mod cursor;
 mod database;
 mod documents;
 mod ledger;
-mod migrations;
 pub mod postgres;
 mod resets;
 mod rows;
 pub mod sqlite;
 mod text;
+pub use care::{Check, Level, Schema};
 pub use database::Database;
-pub use migrations::Migration;
 pub use postgres::Postgres;
 pub use rows::*;
 pub use sqlite::Sqlite;

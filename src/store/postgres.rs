@@ -31,6 +31,7 @@
 //! **Opening verifies and never migrates** ([`migrate`]).
 
 mod cache;
+pub mod care;
 mod changes;
 mod conn;
 mod escape;

@@ -2,7 +2,7 @@
 //! some dozens a second, however much is committed. Whoever waits for one asks again within a second anyway.
 
 use super::conn::sql;
-use super::fault::Res;
+use super::fault::{Fault, Res};
 use super::open::Notify;
 use super::rows::at;
 use super::tx::Db;
@@ -114,7 +114,8 @@ impl Changes {
             .connect_lazy_with(db.pool.connect_options().clone());
         loop {
             if let Err(error) = self.listen_once(&pool, &db.pool.options().channel()).await {
-                tracing::debug!(kind = error.to_string().split(':').next(), "the listener was lost");
+                let fault = Fault::Sql(error);
+                tracing::debug!(?fault, "the listener was lost");
             }
             // What was told meanwhile was not heard.
             self.heard();

@@ -4,8 +4,8 @@
 
 use super::open::Waits;
 use crate::store::Error;
+use std::fmt;
 
-#[derive(Debug)]
 pub(super) enum Fault {
     Sql(sqlx::Error),
     /// A connection on which nothing came back within more than the server's own time-out.
@@ -17,6 +17,24 @@ pub(super) enum Fault {
     /// The connection was lost at the commit, and the server cannot say what became of it.
     Unknown,
     Told(Error),
+}
+
+/// What may be logged of it: a detail of the server's can hold a row.
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sql(error) => match code(error) {
+                Some(code) => write!(f, "SQLSTATE {code}"),
+                None if lost(error) => f.write_str("connection lost"),
+                None => f.write_str("client fault"),
+            },
+            Self::Silent => f.write_str("no answer"),
+            Self::Busy => f.write_str("no connection free"),
+            Self::Raced => f.write_str("raced"),
+            Self::Unknown => f.write_str("commit unknown"),
+            Self::Told(error) => write!(f, "{error}"),
+        }
+    }
 }
 
 pub(super) type Res<T> = std::result::Result<T, Fault>;

@@ -5,17 +5,20 @@
 use super::conn::connect;
 use super::fault::{Fault, Res};
 use super::open::{self, Notify, OpenOptions};
-use crate::store::{Error, Migration, Result};
+use crate::store::{Error, Result, Schema};
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::fmt::Write;
 
-/// One script a version, from 1, with its name.
-const SCRIPTS: &[(&str, &str)] = &[
-    ("initial", include_str!("../../../migrations/postgres/0001_initial.sql")),
-    ("steering", include_str!("../../../migrations/postgres/0002_steering.sql")),
-];
+macro_rules! script {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../migrations/postgres/", $name, ".sql")))
+    };
+}
+
+/// One script a version, from 1, under its file's name.
+const SCRIPTS: &[(&str, &str)] = &[script!("0001_initial"), script!("0002_steering")];
 
 /// The oldest server that this works on.
 const OLDEST: i64 = 140_000;
@@ -36,27 +39,27 @@ fn checksum(script: &str) -> String {
     })
 }
 
-/// Every step that this release knows, and whether the database has it.
+/// The database's schema beside this release's.
 ///
 /// # Errors
 /// [`Error::Open`], [`Error::Away`], [`Error::Newer`].
-pub async fn status(url: &str, options: &OpenOptions) -> Result<Vec<Migration>> {
+pub async fn schema(url: &str, options: &OpenOptions) -> Result<Schema> {
     let made = open::connect_options(url, options)?;
     told(url, options, async {
         let mut conn = plain(&made).await?;
         let found = check(&mut conn, url, options).await;
         close(conn).await;
-        Ok(list(&found?))
+        Ok(beside(found?))
     })
     .await
 }
 
-/// Brings the schema up to date; the steps that were applied now.
+/// Brings the schema up to date; returns it as it was.
 ///
 /// # Errors
-/// As [`status`]; further [`Error::Open`] through a transaction pooler, [`Error::Locked`] where another process is at it
+/// As [`schema`]; further [`Error::Open`] through a transaction pooler, [`Error::Locked`] where another process is at it
 /// for longer than a minute, [`Error::Database`] where a step is refused.
-pub async fn up(url: &str, options: &OpenOptions) -> Result<Vec<Migration>> {
+pub async fn up(url: &str, options: &OpenOptions) -> Result<Schema> {
     let made = open::connect_options(url, options)?;
     told(url, options, async {
         let mut conn = plain(&made).await?;
@@ -70,12 +73,65 @@ pub async fn up(url: &str, options: &OpenOptions) -> Result<Vec<Migration>> {
                  session; give the server's own address to `reprieve migrate up`",
             ));
         }
-        let applied = under_lock(&mut conn, url, options).await;
+        let before = under_lock(&mut conn, url, options).await;
         // With the session ends the lock, whatever happened.
         close(conn).await;
-        applied
+        before.map(beside)
     })
     .await
+}
+
+/// Where the schema's columns, indices, constraints and views are other than this release's migrations make them; empty:
+/// nowhere. They are made beside it for that, and rolled back.
+///
+/// # Errors
+/// As [`schema`]; [`Error::Database`] where this user may make no schema.
+pub async fn differences(url: &str, options: &OpenOptions) -> Result<Vec<String>> {
+    const BESIDE: &str = "reprieve_beside";
+    let made = open::connect_options(url, options)?;
+    told(url, options, async {
+        let mut conn = plain(&made).await?;
+        if check(&mut conn, url, options).await? == 0 {
+            close(conn).await;
+            return Ok(vec![format!("there is no schema `{}` yet", options.schema)]);
+        }
+        let scripts = SCRIPTS.iter().map(|(_, script)| *script).collect::<Vec<_>>().join("\n;\n");
+        let begin = format!("BEGIN; CREATE SCHEMA {BESIDE}; SET LOCAL search_path = {BESIDE}; {scripts}");
+        rows(&mut conn, begin).await?;
+        let wanted = parts(&mut conn, BESIDE).await?;
+        let found = parts(&mut conn, &options.schema).await?;
+        // What was made beside it goes with the connection.
+        close(conn).await;
+        let missing = wanted.iter().filter(|part| !found.contains(part)).map(|part| format!("missing: {part}"));
+        let extra =
+            found.iter().filter(|part| !wanted.contains(part)).map(|part| format!("not of this release: {part}"));
+        Ok(missing.chain(extra).collect())
+    })
+    .await
+}
+
+/// Each part of a schema as one line; its own table of versions aside.
+async fn parts(conn: &mut PgConnection, schema: &str) -> Res<Vec<String>> {
+    let text = format!(
+        "SELECT replace(part, '{schema}.', '') FROM (
+             SELECT format('column %s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+                           CASE WHEN a.attnotnull THEN 'not null' ELSE '' END) AS part
+             FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+             WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0
+               AND NOT a.attisdropped AND c.relname <> 'schema_migrations'
+             UNION ALL
+             SELECT 'index ' || indexdef FROM pg_indexes
+             WHERE schemaname = '{schema}' AND tablename <> 'schema_migrations'
+             UNION ALL
+             SELECT format('constraint %s %s', c.conrelid::regclass, pg_get_constraintdef(c.oid)) FROM pg_constraint AS c
+             WHERE c.connamespace = '{schema}'::regnamespace AND c.conrelid <> 0
+               AND c.conrelid <> coalesce(to_regclass('{schema}.schema_migrations')::oid, 0)
+             UNION ALL
+             SELECT 'view ' || viewname || definition FROM pg_views WHERE schemaname = '{schema}'
+         ) AS parts ORDER BY 1"
+    );
+    let found = rows(conn, text).await?;
+    found.iter().map(|row| row.try_get::<String, _>(0).map_err(Fault::Sql)).collect()
 }
 
 /// Whether the database has this release's schema.
@@ -88,7 +144,7 @@ pub async fn verify(url: &str, options: &OpenOptions) -> Result<()> {
         let mut conn = plain(&made).await?;
         let found = check(&mut conn, url, options).await;
         close(conn).await;
-        match found?.len() {
+        match found? {
             0 => Err(refuse(url, &format!("its schema `{}` is not there; {COMMAND}", options.schema))),
             n if i64::try_from(n) != Ok(known()) => {
                 Err(refuse(url, &format!("its schema has version {n}, and this release needs {}; {COMMAND}", known())))
@@ -128,8 +184,8 @@ async fn word(conn: &mut PgConnection, text: String) -> Res<Option<String>> {
     found.first().map_or(Ok(None), |row| row.try_get(0)).map_err(Fault::Sql)
 }
 
-/// What stands in the table of versions, if there is one: versions, names, checksums, instants.
-async fn check(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res<Vec<(i64, Option<i64>)>> {
+/// How many steps the database has, each as this release knows it; 0: there is no table of versions.
+async fn check(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res<usize> {
     let server = word(conn, "SHOW server_version_num".into()).await?.unwrap_or_default();
     if server.parse::<i64>().unwrap_or(0) < OLDEST {
         return Err(refuse(url, "it is older than PostgreSQL 14"));
@@ -139,12 +195,10 @@ async fn check(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res
     }
     let schema = &options.schema;
     if word(conn, format!("SELECT to_regclass('\"{schema}\".schema_migrations')::text")).await?.is_none() {
-        return Ok(Vec::new());
+        return Ok(0);
     }
-    let text = format!(
-        "SELECT version::text, checksum, applied_ms::text FROM \"{schema}\".schema_migrations ORDER BY version"
-    );
-    let mut found = Vec::new();
+    let text = format!("SELECT version::text, checksum FROM \"{schema}\".schema_migrations ORDER BY version");
+    let mut found = 0;
     for (place, row) in rows(conn, text).await?.iter().enumerate() {
         let column = |index: usize| row.try_get::<String, _>(index).map_err(Fault::Sql);
         let version: i64 = column(0)?.parse().unwrap_or(0);
@@ -155,25 +209,16 @@ async fn check(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res
                 let why = format!("what was applied as step {version} is not this release's step {expected} ({name})");
                 return Err(refuse(url, &why));
             }
-            Some(_) => found.push((version, column(2)?.parse().ok())),
+            Some(_) => found += 1,
         }
     }
     Ok(found)
 }
 
-fn list(found: &[(i64, Option<i64>)]) -> Vec<Migration> {
-    (1_i64..)
-        .zip(SCRIPTS)
-        .map(|(version, (name, _))| {
-            let applied = found.iter().find(|(number, _)| *number == version);
-            Migration {
-                version,
-                name: (*name).to_owned(),
-                applied: applied.is_some(),
-                applied_ms: applied.and_then(|(_, at_ms)| *at_ms),
-            }
-        })
-        .collect()
+fn beside(found: usize) -> Schema {
+    let pending = SCRIPTS.iter().skip(found).map(|(name, _)| (*name).to_owned()).collect();
+    let found = i64::try_from(found).ok().filter(|found| *found > 0);
+    Schema { found, known: known(), pending }
 }
 
 /// Whether two sessions share what belongs to one: then neither is a session.
@@ -192,7 +237,8 @@ async fn pooled(one: &mut PgConnection, other: &mut PgConnection) -> Res<bool> {
     Ok(false)
 }
 
-async fn under_lock(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res<Vec<Migration>> {
+/// How many steps there were before.
+async fn under_lock(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res<usize> {
     let schema = &options.schema;
     let lock = format!(
         "SET statement_timeout = 0; SET lock_timeout = {WAIT_MS}; SET client_min_messages = warning; \
@@ -200,7 +246,7 @@ async fn under_lock(conn: &mut PgConnection, url: &str, options: &OpenOptions) -
     );
     rows(conn, lock).await?;
     let before = check(conn, url, options).await?;
-    if before.is_empty() {
+    if before == 0 {
         let made = word(conn, format!("SELECT to_regnamespace('\"{schema}\"')::text")).await?;
         let create = if made.is_none() { format!("CREATE SCHEMA \"{schema}\"; ") } else { String::new() };
         let table = format!(
@@ -209,7 +255,7 @@ async fn under_lock(conn: &mut PgConnection, url: &str, options: &OpenOptions) -
         );
         rows(conn, table).await?;
     }
-    for (version, (name, script)) in (1_i64..).zip(SCRIPTS).skip(before.len()) {
+    for (version, (name, script)) in (1_i64..).zip(SCRIPTS).skip(before) {
         let sum = checksum(script);
         let step = format!(
             "BEGIN; SET LOCAL search_path = \"{schema}\"; {script}\n; \
@@ -218,8 +264,8 @@ async fn under_lock(conn: &mut PgConnection, url: &str, options: &OpenOptions) -
         );
         rows(conn, step).await?;
     }
-    let after = list(&check(conn, url, options).await?);
-    Ok(after.into_iter().skip(before.len()).collect())
+    check(conn, url, options).await?;
+    Ok(before)
 }
 
 #[cfg(test)]
@@ -229,7 +275,7 @@ mod tests {
     fn every_step_has_a_number_and_a_name() {
         for (place, (name, script)) in super::SCRIPTS.iter().enumerate() {
             assert!(!name.is_empty() && !script.trim().is_empty(), "{place}");
-            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+            assert!(name.starts_with(&format!("{:04}_", place + 1)), "{name}");
         }
     }
 }

@@ -2,14 +2,16 @@
 //! everything happens inside one `BEGIN EXCLUSIVE`, and the version stands in the file's header (`user_version`).
 
 use super::conn::Conn;
-use super::open::{self, OpenOptions};
-use crate::store::{Error, Migration, Result};
+use crate::store::{Error, Result, Schema};
 
-/// One script a version, from 1.
-const SCRIPTS: &[&str] = &[
-    include_str!("../../../migrations/sqlite/0001_initial.sql"),
-    include_str!("../../../migrations/sqlite/0002_steering.sql"),
-];
+macro_rules! script {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")))
+    };
+}
+
+/// One script a version, from 1, under its file's name.
+const SCRIPTS: &[(&str, &str)] = &[script!("0001_initial"), script!("0002_steering")];
 
 /// Marks a file as ours in its header: `RPRV`.
 const APPLICATION: i64 = 0x5250_5256;
@@ -17,6 +19,18 @@ const APPLICATION: i64 = 0x5250_5256;
 /// The schema that this release knows.
 pub(super) fn known() -> i64 {
     i64::try_from(SCRIPTS.len()).unwrap_or(i64::MAX)
+}
+
+/// This release's schema beside a file's.
+pub(super) fn schema(found: i64) -> Schema {
+    let applied = usize::try_from(found).unwrap_or(0);
+    let pending = SCRIPTS.iter().skip(applied).map(|(name, _)| (*name).to_owned()).collect();
+    Schema { found: Some(found), known: known(), pending }
+}
+
+/// The schema that a file has; 0: none yet. Changes nothing.
+pub(super) async fn version(conn: &mut Conn) -> Result<i64> {
+    found(conn).await
 }
 
 /// Brings the file to this release's schema, or refuses it.
@@ -39,7 +53,7 @@ pub(super) async fn run(conn: &mut Conn) -> Result<()> {
 async fn apply(conn: &mut Conn) -> Result<()> {
     // Another process may have been faster.
     let found = found(conn).await?;
-    for (version, script) in (1_i64..).zip(SCRIPTS) {
+    for (version, (_, script)) in (1_i64..).zip(SCRIPTS) {
         if version > found {
             conn.script(script).await?;
         }
@@ -60,70 +74,4 @@ async fn found(conn: &mut Conn) -> Result<i64> {
         return Err(Error::Newer { found, known: known() });
     }
     Ok(found)
-}
-
-/// What each script is called.
-const NAMES: &[&str] = &["initial", "steering"];
-
-/// Every step that this release knows, and whether the file has it; a file that is not there has none.
-///
-/// # Errors
-/// [`Error::Open`], [`Error::Newer`].
-pub async fn status(url: &str) -> Result<Vec<Migration>> {
-    let found = found_in(url).await?;
-    let names = NAMES.iter().copied().chain(std::iter::repeat(""));
-    let step = |(version, name): (i64, &str)| Migration {
-        version,
-        name: name.to_owned(),
-        applied: version <= found,
-        applied_ms: None,
-    };
-    Ok((1..=known()).zip(names).map(step).collect())
-}
-
-/// Brings the file up to date, as opening it does; the steps that were applied now.
-///
-/// # Errors
-/// As [`crate::store::Sqlite::open`].
-pub async fn up(url: &str) -> Result<Vec<Migration>> {
-    let before = found_in(url).await?;
-    let store = super::Sqlite::open(url, crate::clock::Clock::system(), OpenOptions::default()).await?;
-    crate::store::Store::close(&store).await;
-    Ok(status(url).await?.into_iter().filter(|step| step.version > before).collect())
-}
-
-/// Whether the file has this release's schema.
-///
-/// # Errors
-/// [`Error::Open`] where it has an older one or is not there, [`Error::Newer`].
-pub async fn verify(url: &str) -> Result<()> {
-    let found = found_in(url).await?;
-    if found == known() {
-        return Ok(());
-    }
-    let why = format!("its schema has version {found}, and this release needs {}; run `reprieve migrate up`", known());
-    Err(Error::Open { url: url.to_owned(), why })
-}
-
-async fn found_in(url: &str) -> Result<i64> {
-    let options = OpenOptions::default();
-    let connect = open::connect_options(url, &options)?;
-    if !connect.get_filename().exists() {
-        return Ok(0);
-    }
-    let mut conn = open::reader(url, &connect, &options).await?;
-    let found = found(&mut conn).await;
-    conn.close().await;
-    found.map_err(|error| match error {
-        Error::Database(why) => Error::Open { url: url.to_owned(), why },
-        other => other,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn every_script_has_a_name() {
-        assert_eq!(super::NAMES.len(), super::SCRIPTS.len());
-    }
 }

@@ -1,11 +1,14 @@
 //! What every store must do. Functions over a [`Harness`]; `suite!` names them all, and each database runs it.
 
 mod build;
+pub mod by_hand;
 pub mod claim;
 pub mod complete;
 mod contradictions;
 pub mod holds;
 pub mod lists;
+pub mod messages;
+pub mod schedules;
 pub mod sequences;
 pub mod steer;
 pub mod submit;

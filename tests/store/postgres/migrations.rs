@@ -4,8 +4,8 @@ use super::cluster::shared;
 use super::harness::{connect, options, schema};
 use crate::conformance::T0;
 use reprieve::clock::Clock;
-use reprieve::store::postgres::{OpenOptions, migrate};
-use reprieve::store::{Error, Postgres};
+use reprieve::store::postgres::{OpenOptions, care, migrate};
+use reprieve::store::{Error, Level, Postgres};
 use sqlx::Executor;
 
 async fn refused(url: &str, options: OpenOptions) -> Error {
@@ -15,20 +15,30 @@ async fn refused(url: &str, options: OpenOptions) -> Error {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_begins_at_once_does_it_once() {
     let (url, schema) = (shared().url(), schema());
-    let steps = migrate::status(&url, &options(&schema)).await.unwrap();
-    assert!(steps.len() >= 2 && steps.iter().all(|step| !step.applied), "{steps:?}");
+    let before = migrate::schema(&url, &options(&schema)).await.unwrap();
+    assert!(before.found.is_none() && before.pending.len() >= 2, "{before:?}");
     let ups = (0..6).map(|_| {
         let (url, schema) = (url.clone(), schema.clone());
-        tokio::spawn(async move { migrate::up(&url, &options(&schema)).await.unwrap().len() })
+        tokio::spawn(async move { migrate::up(&url, &options(&schema)).await.unwrap().pending.len() })
     });
     let mut applied = 0;
     for up in futures::future::join_all(ups).await {
         applied += up.unwrap();
     }
-    assert_eq!(applied, steps.len());
-    let after = migrate::status(&url, &options(&schema)).await.unwrap();
-    assert!(after.iter().all(|step| step.applied && step.applied_ms.is_some()), "{after:?}");
+    assert_eq!(applied, before.pending.len());
+    let after = migrate::schema(&url, &options(&schema)).await.unwrap();
+    assert_eq!((after.found, after.pending), (Some(before.known), vec![]));
     migrate::verify(&url, &options(&schema)).await.unwrap();
+    assert_eq!(migrate::differences(&url, &options(&schema)).await.unwrap(), Vec::<String>::new());
+    let mut conn = connect(&url, &schema).await;
+    conn.execute("DROP INDEX turns_ready").await.unwrap();
+    let differences = migrate::differences(&url, &options(&schema)).await.unwrap();
+    assert!(matches!(differences.as_slice(), [one] if one.starts_with("missing: index")), "{differences:?}");
+    // Its server has autovacuum off, which is bad for it, and said to be so.
+    let checks = care::checks(&url, &options(&schema), T0).await;
+    let bad: Vec<&str> =
+        checks.iter().filter(|check| check.level != Level::Ok).map(|check| check.name.as_str()).collect();
+    assert_eq!(bad, ["vacuum"], "{checks:?}");
 }
 
 #[tokio::test]
@@ -37,7 +47,7 @@ async fn what_does_not_fit_is_refused_with_what_would_be_right() {
     let missing = refused(&url, options(&schema)).await;
     assert!(matches!(&missing, Error::Open { why, .. } if why.contains("run `reprieve migrate up`")), "{missing:?}");
     migrate::up(&url, &options(&schema)).await.unwrap();
-    let known = i64::try_from(migrate::status(&url, &options(&schema)).await.unwrap().len()).unwrap();
+    let known = migrate::schema(&url, &options(&schema)).await.unwrap().known;
 
     let mut conn = connect(&url, &schema).await;
     conn.execute("INSERT INTO schema_migrations VALUES (99, 'of a newer release', 'x', 0)").await.unwrap();

@@ -19,8 +19,3 @@ mod polling {
     use super::fresh_polling;
     crate::suite!(super::fresh_polling);
 }
-
-#[test]
-fn any_sequence_of_commands_leaves_a_state_that_agrees_with_itself() {
-    crate::conformance::sequences::run(8, fresh);
-}

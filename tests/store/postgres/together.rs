@@ -77,7 +77,7 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
                 ..job(MODELS[(k + n) % 3])
             })
             .collect();
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             new.reverse();
         }
         let ids: Vec<JobId> = new.iter().map(|job| job.id).collect();
@@ -95,12 +95,16 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
             store.cancel(cancels, now_ms),
             store.expire(now_ms, 10)
         );
-        (one.unwrap(), other.unwrap(), cancelled.unwrap(), due.unwrap());
+        one.unwrap();
+        other.unwrap();
+        cancelled.unwrap();
+        due.unwrap();
         let rescue = Rescue { now_ms, limit: 10, lost_in_a_row: 30, executions: 80 };
         let scopes = MODELS.map(|model| ScopeConfig { scope: scope(model), max_in_flight: Some(1_000) }).to_vec();
         let (rescued, configured, beaten) =
             tokio::join!(store.rescue(rescue), store.configure_scopes(scopes), store.heartbeat(id, now_ms));
-        (rescued.unwrap(), configured.unwrap());
+        rescued.unwrap();
+        configured.unwrap();
         if beaten.unwrap() == Applied::Void || round % 20 == 19 {
             // It leaves what it holds to be rescued.
             store.retire_worker(id, now_ms).await.unwrap();
