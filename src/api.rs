@@ -3,13 +3,20 @@
 //! Requests come in, are checked whole, and are carried out against the store; nothing here touches a worker, a provider
 //! or a credential: faces and workers meet in the store.
 
+pub mod audit;
 pub mod bulk;
+mod history;
+pub mod holds;
 mod jobs;
 pub mod lines;
 pub mod parameters;
 mod problem;
+mod queues;
+mod request;
+mod resets;
 mod server;
 pub mod shapes;
+mod steering;
 pub mod why;
 pub mod words;
 

@@ -1,10 +1,10 @@
 //! What happened: failures and their counts, results in the order in which they came, tokens used.
 
+use super::Problem;
 use super::parameters;
 use super::request::{Pairs, pairs_of};
 use super::server::Api;
 use super::shapes::{Count, Failure, Job, List, Usage};
-use super::Problem;
 use crate::store::{By, Store, UsageBy};
 use axum::Json;
 use axum::extract::State;

@@ -51,11 +51,15 @@ pub fn closing(asked: CloseHold, directory: &Directory, by: &str, now_ms: i64) -
     let scope = ScopeKey { provider: asked.provider, account: asked.account, model };
     if !directory.entries.values().any(|entry| entry.account == scope.of_account()) {
         let known: Vec<String> = directory.entries.values().map(|entry| entry.account.to_string()).collect();
-        let known = if known.is_empty() { "none is configured".to_owned() } else { format!("known are {}", known.join(", ")) };
+        let known =
+            if known.is_empty() { "none is configured".to_owned() } else { format!("known are {}", known.join(", ")) };
         return Err(invalid("/account", format!("no provider entry has this provider and account; {known}")));
     }
     if scope.model.len() > limits::MODEL_BYTES || scope.model.chars().any(char::is_control) {
-        return Err(invalid("/model", format!("a model has at most {} bytes and no control characters", limits::MODEL_BYTES)));
+        return Err(invalid(
+            "/model",
+            format!("a model has at most {} bytes and no control characters", limits::MODEL_BYTES),
+        ));
     }
     let until_ms = match (asked.until, asked.lasting) {
         (Some(_), Some(_)) => return Err(invalid("/for", "stands beside `until`: give one of them".to_owned())),

@@ -48,6 +48,7 @@ fn named(queue: &str) -> Result<(), Problem> {
     if (1..=limits::NAME_BYTES).contains(&queue.len()) && queue.chars().all(fits) {
         return Ok(());
     }
-    let what = format!("`{}` names no queue; names have [A-Za-z0-9_.-], at most {}", queue.escape_debug(), limits::NAME_BYTES);
+    let what =
+        format!("`{}` names no queue; names have [A-Za-z0-9_.-], at most {}", queue.escape_debug(), limits::NAME_BYTES);
     Err(Problem::new(Kind::NotFound, what))
 }

@@ -87,7 +87,7 @@ pub(super) async fn text(request: Request, what: &str, most: usize) -> Result<St
                 break;
             }
         }
-        Ok(())
+        Ok::<(), Problem>(())
     };
     match tokio::time::timeout(waits.body, read).await {
         Ok(read) => read?,

@@ -104,10 +104,7 @@ pub async fn tell<S: Store>(
             Err(Problem { job: Some(id), ..Problem::new(Kind::Conflict, what) })
         }
         Posted::AlreadyFinal(state) => {
-            let what = format!(
-                "the job has ended: {}; retry it, and tell the new one",
-                shapes::state(state, false)
-            );
+            let what = format!("the job has ended: {}; retry it, and tell the new one", shapes::state(state, false));
             Err(Problem::new(Kind::Ended, what))
         }
         Posted::Unknown => Err(unknown_job(&id)),
