@@ -15,10 +15,8 @@ async fn every_route_shows_the_same_history() {
     let second = served.taken(&job("and?")).await;
     let raw = json!({"model": "e", "provider": "sim", "queue": "gpu", "raw": {"path": "/v1/embeddings", "body": {"n": 9007199254740993_i64}}});
     let raw = served.taken(&raw).await;
-    let scopes = ["m", "e"].map(|model| ScopeConfig {
-        scope: served.directory.entries["sim"].scope(model),
-        max_in_flight: Some(8),
-    });
+    let scopes = ["m", "e"]
+        .map(|model| ScopeConfig { scope: served.directory.entries["sim"].scope(model), max_in_flight: Some(8) });
     served.store.configure_scopes(scopes.into()).await.unwrap();
 
     let hand = Hand::new(&served.store, &["default"]).await;

@@ -76,7 +76,9 @@ async fn messages_join_a_live_job_once() {
         served.shown(told(id, json!({"text": "x"}))).await,
         served.shown(told(id, json!({"role": "tool", "content": "x"}))).await,
         served.shown(served.post(&format!("/v1/jobs/{id}/messages")).body("hello")).await,
-        served.shown(served.post(&format!("/v1/jobs/{id}/messages")).header("content-type", "application/json").body("{")).await,
+        served
+            .shown(served.post(&format!("/v1/jobs/{id}/messages")).header("content-type", "application/json").body("{"))
+            .await,
     ];
     let path = format!("/v1/jobs/{id}/transcript");
     refused.push(served.shown(served.get(&path)).await);

@@ -276,11 +276,7 @@ impl Hand {
             refusal: None,
             probe: turn.grant.probe.map(|probe| probe.hold_id),
             answered: true,
-            next: Next::Final {
-                state: JobState::Succeeded,
-                result: Some(r#"{"text":"because"}"#.into()),
-                error: None,
-            },
+            next: Next::Final { state: JobState::Succeeded, result: Some(r#"{"text":"because"}"#.into()), error: None },
         }
     }
 
@@ -387,7 +383,12 @@ fn evidence(n: u32, received_ms: i64, refusal: &RefusalRow) -> EvidenceRow {
         why: why.into(),
     };
     let candidates = [
-        candidate("x-ratelimit-reset-requests", refusal.until_ms - 12_000, Verdict::Earlier, "stands, but ends 12 s before"),
+        candidate(
+            "x-ratelimit-reset-requests",
+            refusal.until_ms - 12_000,
+            Verdict::Earlier,
+            "stands, but ends 12 s before",
+        ),
         candidate(&refusal.source, refusal.until_ms, Verdict::Selected, "the latest that stands"),
     ];
     EvidenceRow {
