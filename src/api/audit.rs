@@ -1,11 +1,28 @@
 //! One refusal told whole: what was heard, what was selected, what came of it, each with its reason. Rows in, a document
-//! out; nothing is asked or decided here.
+//! out; [`refusal_of`] alone asks the store. Nothing is decided here.
 
 use super::shapes::{Heard, Hold, Refusal, Source, Tested};
 use super::words;
 use crate::duration;
 use crate::failure::Verdict;
-use crate::store::{HoldRow, ResetRow, TurnView};
+use crate::store::{self, HoldRow, ResetRow, SendKey, Store, TurnView};
+
+/// One refusal, asked of the store. `None`: there is none.
+///
+/// # Errors
+/// When the database does not serve.
+pub async fn refusal_of<S: Store>(store: &S, key: SendKey) -> store::Result<Option<Refusal>> {
+    let Some(row) = store.reset(key).await? else { return Ok(None) };
+    let hold = match row.hold {
+        Some(hold) => store.hold(hold).await?,
+        None => None,
+    };
+    let test = match row.test {
+        Some(test) => store.turns(test.job_id).await?,
+        None => Vec::new(),
+    };
+    Ok(Some(refusal(row, hold, &test, store.clock().now_ms())))
+}
 
 /// The document of a refusal. `hold` is the one that it opened or dated, `test` the records of the job whose send was the
 /// first after it.

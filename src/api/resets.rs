@@ -38,15 +38,6 @@ pub async fn one<S: Store>(
     let (Ok(job_id), Ok(fence), Ok(n)) = (job.parse(), fence.parse().map(Fence), n.parse()) else {
         return Err(unknown());
     };
-    let row = api.store.reset(SendKey { job_id, fence, n }).await?.ok_or_else(unknown)?;
-    let hold = match row.hold {
-        Some(hold) => api.store.hold(hold).await?,
-        None => None,
-    };
-    let test = match row.test {
-        Some(test) => api.store.turns(test.job_id).await?,
-        None => Vec::new(),
-    };
-    let now_ms = api.store.clock().now_ms();
-    Ok(Json(audit::refusal(row, hold, &test, now_ms)).into_response())
+    let told = audit::refusal_of(&api.store, SendKey { job_id, fence, n }).await?;
+    Ok(Json(told.ok_or_else(unknown)?).into_response())
 }

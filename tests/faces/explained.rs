@@ -96,18 +96,17 @@ async fn what_a_provider_keeps() {
     limit(&served, 8).await;
     let hand = Hand::new(&served.store, &[]).await;
     let mut all = Said(Vec::new());
-    let first = at(&[("deadline", json!("1m"))], &served).await;
-    clock.advance_ms(5);
-    let second = at(&[], &served).await;
+    let first = at(&[], &served).await;
     let turn = hand.one().await;
-    assert_eq!(turn.job_id, first);
+    let second = at(&[], &served).await;
+    let dated = at(&[("deadline", json!("1m"))], &served).await;
     clock.advance_ms(100);
     hand.complete(hand.refuse(&turn, refusal(&turn, false, clock.now_ms() + 252_000, "retry-after", Some("252"))))
         .await;
-    all.note("4, deadline", &served, first).await;
+    all.note("4, deadline", &served, dated).await;
+    served.store.cancel(vec![dated], clock.now_ms()).await.unwrap();
     all.note("4", &served, second).await;
     clock.advance_ms(252_120);
-    // Nobody ends it here, so that it is still there to be the probe.
     let probe = hand.one().await;
     let waits = if probe.job_id == first { second } else { first };
     all.note("7", &served, waits).await;
@@ -238,7 +237,8 @@ async fn the_command_line_says_the_same() {
         let text = over_http["text"].as_str().unwrap();
         assert!(without_time(&shown).contains(&without_time(text)), "{shown}\n{text}");
         let document = run(&["--json"]).json();
-        let same = |member: &str| assert_eq!(document[member], over_http[member], "{member}: {document}");
-        ["job_id", "state", "reason", "who", "until_ms", "source", "hold", "next"].map(same);
+        for member in ["job_id", "state", "reason", "who", "until_ms", "source", "hold", "next"] {
+            assert_eq!(document[member], over_http[member], "{member}: {document}");
+        }
     }
 }

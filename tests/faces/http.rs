@@ -1,6 +1,6 @@
 //! The API through real sockets: what is answered, what is refused and how, and that an acknowledgement follows its commit.
 
-use crate::served::{Served, body, job, serve, serve_within};
+use crate::served::{body, job, serve, serve_within};
 use reprieve::api;
 use reprieve::store::Store;
 use reqwest::{Client, RequestBuilder, StatusCode};

@@ -1,7 +1,7 @@
 //! Every route that tells what there is, through a real socket: one history, and each body of it.
 
 use crate::served::{Hand, job, redacted, refusal, serve_at_now};
-use reprieve::store::{ScopeConfig, Store};
+use reprieve::store::{Query, ScopeConfig, Store};
 use serde_json::json;
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn every_route_shows_the_same_history() {
     let first = served.taken(&first).await;
     clock.advance_ms(10);
     let second = served.taken(&job("and?")).await;
-    let raw = json!({"model": "e", "provider": "sim", "queue": "gpu", "raw": {"path": "/v1/embeddings", "body": {"n": 9007199254740993_i64}}});
+    let raw = json!({"model": "e", "provider": "sim", "queue": "gpu", "raw": {"path": "/v1/embeddings", "body": {"n": 9_007_199_254_740_993_i64}}});
     let raw = served.taken(&raw).await;
     let scopes = ["m", "e"]
         .map(|model| ScopeConfig { scope: served.directory.entries["sim"].scope(model), max_in_flight: Some(8) });
@@ -31,7 +31,7 @@ async fn every_route_shows_the_same_history() {
     for other in behind {
         hand.store.give_back(hand.worker, vec![(other.job_id, other.fence)], clock.now_ms()).await.unwrap();
     }
-    let hold = served.store.holds(Default::default()).await.unwrap()[0].id;
+    let hold = served.store.holds(Query::default()).await.unwrap()[0].id;
     let refused = format!("/v1/resets/{first}/{}/1", turn.fence.0);
 
     let mut said = Vec::new();

@@ -160,22 +160,24 @@ pub async fn body(response: Response) -> Value {
 pub struct Hand {
     pub store: Sqlite,
     pub worker: WorkerId,
+    queues: Vec<String>,
 }
 
 impl Hand {
     pub async fn new(store: &Sqlite, queues: &[&str]) -> Self {
         let now_ms = store.clock().now_ms();
         let worker = WorkerId::fresh();
+        let queues: Vec<String> = queues.iter().map(|queue| (*queue).to_owned()).collect();
         let row = WorkerRow {
             id: worker,
-            queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+            queues: queues.clone(),
             started_ms: now_ms,
             heartbeat_ms: now_ms,
             lease_ms: 3_600_000,
             concurrency: 64,
         };
         store.register_worker(row).await.unwrap();
-        Self { store: store.clone(), worker }
+        Self { store: store.clone(), worker, queues }
     }
 
     pub fn now_ms(&self) -> i64 {
@@ -183,7 +185,7 @@ impl Hand {
     }
 
     pub async fn claim(&self, room: u32) -> Vec<ClaimedTurn> {
-        let request = ClaimRequest { worker: self.worker, queues: Vec::new(), room, now_ms: self.now_ms() };
+        let request = ClaimRequest { worker: self.worker, queues: self.queues.clone(), room, now_ms: self.now_ms() };
         self.store.claim(request).await.unwrap()
     }
 
