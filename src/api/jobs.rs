@@ -37,7 +37,9 @@ pub(super) async fn whole<S: Store>(api: &Api<S>, id: JobId, status: StatusCode)
     let row = api.store.job(id).await?.ok_or_else(|| unknown_job(&id.to_string()))?;
     let workers = api.store.workers(now_ms).await?;
     let mut response = (status, Json(Job::whole(row, &workers, now_ms))).into_response();
-    if let Ok(location) = HeaderValue::try_from(format!("/v1/jobs/{id}")) {
+    if status == StatusCode::CREATED
+        && let Ok(location) = HeaderValue::try_from(format!("/v1/jobs/{id}"))
+    {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)

@@ -92,7 +92,7 @@ impl Kind {
             Self::Provider => "The provider cannot take jobs",
             Self::NotFound => "There is no such thing",
             Self::Method => "The method is not allowed here",
-            Self::Conflict => "The idempotency key belongs to another job",
+            Self::Conflict => "The idempotency key was used for something else",
             Self::Ended => "The job has ended",
             Self::NotEnded => "The job has not ended",
             Self::NoMessages => "The job takes no messages",

@@ -43,8 +43,12 @@ pub(super) fn media(headers: &HeaderMap, taken: &[&str]) -> Result<(), Problem> 
     if taken.contains(&kind.as_str()) {
         return Ok(());
     }
-    let said = if said.is_empty() { "no content type".to_owned() } else { format!("`{}`", said.escape_debug()) };
-    Err(Problem::new(Kind::MediaType, format!("{said} is not taken here; send {}", taken.join(" or "))))
+    let wrong = if said.is_empty() {
+        "the content type is missing".to_owned()
+    } else {
+        format!("`{}` is not taken here", said.escape_debug())
+    };
+    Err(Problem::new(Kind::MediaType, format!("{wrong}; send {}", taken.join(" or "))))
 }
 
 /// The idempotency key beside the request.
@@ -136,7 +140,7 @@ pub(super) async fn because(request: Request) -> Result<Option<String>, Problem>
     } else {
         let text = text(request, "the body", STEERING_BYTES).await?;
         if !text.is_empty() {
-            return Err(Problem::new(Kind::MediaType, "no content type is not taken here; send application/json"));
+            return Err(Problem::new(Kind::MediaType, "the content type is missing; send application/json"));
         }
         Because::default()
     };

@@ -147,7 +147,7 @@ async fn connection(stream: TcpStream, app: TowerToHyperService<Router>, head: D
 /// The routes. `bound` is where they are served, one of the names that `Host` may carry.
 pub fn router<S: Store>(api: Api<S>, bound: SocketAddr) -> Router {
     let hosts = Hosts { bound, named: Arc::clone(&api.hosts) };
-    Router::new()
+    let routes = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz::<S>))
         .route("/v1/jobs", post(jobs::submit::<S>).get(jobs::list::<S>))
@@ -175,8 +175,9 @@ pub fn router<S: Store>(api: Api<S>, bound: SocketAddr) -> Router {
         .route("/v1/queues/{queue}/resume", post(queues::resume::<S>))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(hosts, checked))
-        .with_state(api)
+        .with_state(api);
+    // Around the whole of it: what a route allows is known only behind it.
+    Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(hosts, checked))
 }
 
 async fn healthz() -> Response {
