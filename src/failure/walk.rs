@@ -3,7 +3,7 @@
 //!
 //! `genai::Error` has no `source()` and its `Display` can print the request: it is taken apart here and never shown.
 
-use super::fault::{Fault, Phase, ResponseFault, Terminal, Transport};
+use super::fault::{Fault, Phase, ResponseFault, Terminal, Transport, is_out_of_resources};
 use super::frame;
 use genai::webc::{self, StreamTimeout};
 use serde_json::Value;
@@ -62,6 +62,9 @@ impl Fault {
             error.is_connect() || error.is_timeout() || error.is_request() || error.is_body() || error.is_decode();
         if !retryable || error.is_builder() || error.is_redirect() {
             return terminal("the request could not be sent");
+        }
+        if error.is_connect() && sources(error).filter_map(|source| source.downcast_ref()).any(is_out_of_resources) {
+            return Self::exhausted();
         }
         let phase = if error.is_connect() {
             Some(Phase::Connect)
@@ -138,15 +141,13 @@ fn plain(headers: &http::HeaderMap) -> Vec<(String, String)> {
 
 /// The deepest source that is no `reqwest::Error` (whose `Display` holds the URL), made printable.
 fn deepest(error: &reqwest::Error) -> String {
-    let mut found = None;
-    let mut next = error.source();
-    while let Some(source) = next {
-        if !source.is::<reqwest::Error>() {
-            found = Some(source);
-        }
-        next = source.source();
-    }
+    let found = sources(error).filter(|source| !source.is::<reqwest::Error>()).last();
     found.map_or_else(|| "no detail".into(), |source| printable(&source.to_string()))
+}
+
+/// What lies under an error, the nearest first.
+fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |source| (*source).source())
 }
 
 /// ASCII without control characters and URLs, at most [`DETAIL_CHARS`] long.
@@ -199,6 +200,25 @@ mod tests {
         let Err(utf8) = String::from_utf8(vec![0xff]) else { panic!("not UTF-8") };
         let corrupt = genai::Error::WebStream { model_iden: iden(), cause: String::new(), error: Box::new(utf8) };
         assert!(matches!(Fault::of(&corrupt), Fault::Terminal(_)));
+    }
+
+    /// A machine without a file left says so before anything is sent.
+    #[tokio::test]
+    async fn a_connection_that_this_machine_had_no_file_for_is_told_from_a_refused_one() {
+        struct Resolves(i32);
+        impl reqwest::dns::Resolve for Resolves {
+            fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+                let error = std::io::Error::from_raw_os_error(self.0);
+                Box::pin(std::future::ready(Err(error.into())))
+            }
+        }
+        for (number, exhausted) in [(24, true), (23, true), (12, true), (111, false)] {
+            let client = reqwest::Client::builder().dns_resolver(std::sync::Arc::new(Resolves(number))).build();
+            let error = client.unwrap().get("http://nowhere.example/").send().await.unwrap_err();
+            let fault = Fault::of_reqwest(&error);
+            assert!(matches!(&fault, Fault::Transport(Transport { phase: Some(Phase::Connect), .. })), "{fault:?}");
+            assert_eq!(super::super::Ending::Fault(fault).is_exhaustion(), exhausted, "{number}");
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Provider {
 
     fn raw_request(&self, call: &RawCall) -> Result<reqwest::RequestBuilder, Ending> {
         raw_path(&call.path).map_err(|error| super::terminal(error.to_string()))?;
-        let key = self.key().map_err(|_| super::terminal("the provider has no key that can be sent"))?;
+        let key = self.key().map_err(|gap| gap.ending())?;
         let endpoint = self.endpoint();
         let mut url = endpoint.join(&call.path).map_err(|_| super::terminal("the path does not join the endpoint"))?;
         if url.origin() != endpoint.origin() {

@@ -20,6 +20,8 @@ pub(super) struct Plan {
 /// Why there is no plan.
 pub(super) enum Unplanned {
     StoreAway,
+    /// This worker's configuration lacks the job's provider entry; another's may have it.
+    NotHere,
     Failed(Box<ErrorDocument>),
 }
 
@@ -30,8 +32,7 @@ impl Plan {
             .map_err(|error| failed(codes::SPEC_UNREADABLE, format!("the stored job cannot be read: {error}")))?;
         let entry = shared.settings.entries.get(&turn.entry);
         let (Some(entry), Some(provider)) = (entry, shared.settings.providers.get(&turn.entry)) else {
-            let message = format!("no provider `{}` is configured on this worker", turn.entry);
-            return Err(failed(codes::PROVIDER_UNKNOWN, message));
+            return Err(Unplanned::NotHere);
         };
         let name = spec.policy.as_deref().unwrap_or(&entry.policy);
         let policy = shared.settings.policies.get(name).cloned().ok_or_else(|| {

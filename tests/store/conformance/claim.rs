@@ -79,12 +79,24 @@ pub async fn a_worker_takes_only_its_queues<H: Harness>(h: &H) {
     let request = |queues: &[&str]| ClaimRequest {
         worker: w,
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
         room: 10,
         now_ms: T0,
     };
     assert!(h.store().claim(request(&["none"])).await.unwrap().is_empty());
     let taken = h.store().claim(request(&["none", "other"])).await.unwrap();
     assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+}
+
+pub async fn a_scope_that_a_worker_leaves_alone_is_left_to_others<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, vec![job("m"), job("n")]).await;
+    let w = worker(h, T0).await;
+    let request = |without| ClaimRequest { worker: w, queues: Vec::new(), without, room: 10, now_ms: T0 };
+    let taken = h.store().claim(request(vec![job("m").lane.scope])).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+    let taken = h.store().claim(request(Vec::new())).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[0]]);
 }
 
 pub async fn what_is_not_due_is_not_claimed_and_is_at_its_instant<H: Harness>(h: &H) {
