@@ -13,6 +13,7 @@
 //! * Documents are text and come back byte for byte.
 
 mod ledger;
+mod resets;
 mod rows;
 pub mod sqlite;
 pub use rows::*;

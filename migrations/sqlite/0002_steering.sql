@@ -9,8 +9,9 @@ ALTER TABLE turns ADD COLUMN told INTEGER NOT NULL DEFAULT 0 CHECK (told IN (0, 
 DROP INDEX turns_ready;
 DROP INDEX turns_later;
 CREATE INDEX turns_ready ON turns (lane_id, rank_ms, job_id) WHERE state = 0 AND paused_ms IS NULL;
-CREATE INDEX turns_later ON turns (due_ms, job_id) WHERE state = 1 AND paused_ms IS NULL;
-CREATE INDEX turns_paused ON turns (lane_id) WHERE paused_ms IS NOT NULL;
+-- With the lane, so that what is due later is counted by queue without a look at each turn.
+CREATE INDEX turns_later ON turns (due_ms, job_id, lane_id, paused_ms) WHERE state = 1 AND paused_ms IS NULL;
+CREATE INDEX turns_paused ON turns (lane_id, paused_ms) WHERE paused_ms IS NOT NULL;
 
 -- Paused queues, one row each; a queue that runs has none.
 CREATE TABLE queues (
@@ -35,7 +36,10 @@ CREATE INDEX inbox_key ON inbox (job_id, key) WHERE key IS NOT NULL;
 ALTER TABLE jobs ADD COLUMN schedule_id BLOB;
 -- A job is retried once; what failed again is retried in its turn.
 CREATE UNIQUE INDEX jobs_retry_of ON jobs (retry_of) WHERE retry_of IS NOT NULL;
-CREATE INDEX turn_records_ended ON turn_records (ended_ms);
+-- Covers what tokens are counted by: they stand behind the responses, which are long.
+CREATE INDEX turn_records_ended ON turn_records (
+    ended_ms, job_id, outcome, attempts, input_tokens, output_tokens, total_tokens
+);
 
 CREATE TABLE schedules (
     schedule_id BLOB    NOT NULL PRIMARY KEY,
@@ -65,3 +69,27 @@ CREATE TABLE schedule_runs (
     PRIMARY KEY (schedule_id, nominal_ms)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedule_runs_job ON schedule_runs (job_id) WHERE job_id IS NOT NULL;
+
+-- What a job ended with, out of its error document (contract §7): computed, and kept in `jobs_failed` only. What has no
+-- cause goes by its code.
+ALTER TABLE jobs ADD COLUMN error_cause TEXT GENERATED ALWAYS AS (
+    CASE WHEN json_valid(error) THEN CAST(coalesce(error ->> '$.model_failure.cause', error ->> '$.code') AS TEXT) END
+) VIRTUAL;
+ALTER TABLE jobs ADD COLUMN error_class TEXT GENERATED ALWAYS AS (
+    CASE WHEN json_valid(error) THEN CAST(error ->> '$.class' AS TEXT) END
+) VIRTUAL;
+ALTER TABLE jobs ADD COLUMN error_code TEXT GENERATED ALWAYS AS (
+    CASE WHEN json_valid(error) THEN CAST(error ->> '$.code' AS TEXT) END
+) VIRTUAL;
+ALTER TABLE jobs ADD COLUMN error_http INTEGER GENERATED ALWAYS AS (
+    CASE WHEN json_valid(error) THEN CAST(error ->> '$.model_failure.http_status' AS INTEGER) END
+) VIRTUAL;
+-- Few jobs fail: finding them walks no others, and costs the others nothing.
+CREATE INDEX jobs_failed ON jobs (job_id, state, error_cause, error_class, error_code, error_http, lane_id)
+    WHERE state IN ('failed', 'cancelled');
+CREATE INDEX jobs_scheduled ON jobs (schedule_id, job_id) WHERE schedule_id IS NOT NULL;
+-- By the end; covers what lists by the end and counts of the last hour filter by.
+DROP INDEX jobs_kept;
+CREATE INDEX jobs_kept ON jobs (pruned, finished_ms, ended_no, state, lane_id) WHERE finished_ms IS NOT NULL;
+-- The hold that a refusal opened or dated, whoever dated it since.
+CREATE INDEX hold_events_refusal ON hold_events (job_id, fence, n) WHERE job_id IS NOT NULL;

@@ -1,9 +1,17 @@
-//! Why a job waits: who decides, until when, where that was read, and what happens then. One function feeds the command
-//! line and the API, so that both say the same.
+//! Why a job is where it is: who decides, until when, where that was read, and what happens then. One path feeds the
+//! command line, the API and the rows of lists, so that all say the same: a row only knows less.
+//!
+//! Rows and figures come in, sentences go out; [`explain_job`] alone asks the store. Nothing here decides anything.
 
-use super::words;
-use crate::duration;
-use crate::store::{HoldId, HoldRow, JobId, JobRow, JobState, SendKey, WorkerRow};
+mod ended;
+mod reasons;
+#[cfg(test)]
+mod tests;
+
+use super::{shapes, words};
+use crate::agent::Directory;
+use crate::store::{self, HoldEventRow, HoldId, JobId, JobRow, JobState, SendKey, Standing, Store, WorkerRow};
+use reasons::{Known, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Where an instant was read.
@@ -88,237 +96,160 @@ pub struct Deadline {
     pub then: String,
 }
 
-/// Why it waits; `None`: it runs, or has ended.
-#[must_use]
-pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
-    match job.state {
-        JobState::Queued => Some(queued(job, now_ms)),
-        JobState::Running => job.wait_until_ms.filter(|until_ms| *until_ms > now_ms).map(|until_ms| Why {
-            reason: "in_place".to_owned(),
-            who: "reprieve".to_owned(),
-            until_ms: Some(until_ms),
-            source: None,
-            text: format!("running: it sends again at {}", words::instant_and_distance(until_ms, now_ms)),
-        }),
-        JobState::RequiresAction => Some(Why {
-            reason: "client".to_owned(),
-            who: "client".to_owned(),
-            until_ms: None,
-            source: None,
-            text: "its tool calls need results from its client; nothing runs until they are posted".to_owned(),
-        }),
-        JobState::Succeeded | JobState::Failed | JobState::Cancelled | JobState::Unknown => None,
-    }
+/// What an explanation takes from elsewhere than where the job stands.
+#[derive(Clone, Debug, Default)]
+pub struct Aside {
+    /// The variable that should have held the key of its provider entry, where this process has none.
+    pub missing_key: Option<String>,
+    /// What befell its hold, in order.
+    pub hold_events: Vec<HoldEventRow>,
+    /// Of a job that has ended: its executions and sends, as far as their records are kept.
+    pub executions: usize,
+    pub sends: usize,
+    /// The job that retries it.
+    pub retried_by: Option<JobId>,
 }
 
-/// The same for one cell of a list, the instant first: what stands in the columns beside it is not said again.
+/// Why it waits; `None`: it sends, or has ended.
 #[must_use]
-pub fn in_brief(job: &JobRow, now_ms: i64) -> Option<String> {
-    let why = why(job, now_ms)?;
-    Some(match (why.reason.as_str(), why.until_ms, why.source.as_ref().map(|read| read.name.as_str())) {
-        ("hold", Some(until_ms), source) => {
-            let source = match source {
-                Some("curve") | None => "our own curve",
-                Some(source) => source.rsplit('/').next().unwrap_or(source),
-            };
-            format!("until {}: {source}", words::instant_and_distance(until_ms, now_ms))
-        }
-        ("probe", ..) if job.hold.as_ref().is_some_and(|hold| hold.probe.is_some()) => {
-            "behind the probe that is in flight".to_owned()
-        }
-        ("probe", ..) => "its hold has ended: one probe goes first".to_owned(),
-        ("parked", ..) => "closed, and no reset was named; see `reprieve holds`".to_owned(),
-        _ => why.text,
-    })
+pub fn why(job: &JobRow, now_ms: i64) -> Option<Why> {
+    leading(&Known { job, now_ms, standing: None, takers: None, aside: &Aside::default() })
 }
 
 /// The same of one job, where the live workers are known: one that nobody takes says so.
 #[must_use]
 pub fn why_among(job: &JobRow, workers: &[WorkerRow], now_ms: i64) -> Option<Why> {
     let queue = &job.lane.queue;
-    let taken = workers.iter().any(|worker| worker.queues.is_empty() || worker.queues.contains(queue));
-    why(job, now_ms).map(|why| {
-        if taken || why.reason != "line" {
-            return why;
+    let takers = workers.iter().filter(|worker| worker.queues.is_empty() || worker.queues.contains(queue)).count();
+    let takers = Some(u32::try_from(takers).unwrap_or(u32::MAX));
+    leading(&Known { job, now_ms, standing: None, takers, aside: &Aside::default() })
+}
+
+fn leading(known: &Known<'_>) -> Option<Why> {
+    reasons::all(known).into_iter().next().filter(|reason| reason.waits).map(Why::from)
+}
+
+/// The same for one cell of a list, the instant first: what stands in the columns beside it is not said again.
+#[must_use]
+pub fn in_brief(job: &JobRow, now_ms: i64) -> Option<String> {
+    let why = why(job, now_ms)?;
+    let source = why.source.as_ref().map(|read| match read.kind.as_str() {
+        "curve" => "our own curve",
+        "operator" => "closed by hand",
+        _ => read.name.rsplit('/').next().unwrap_or(&read.name),
+    });
+    Some(match (why.reason.as_str(), why.until_ms) {
+        ("hold", Some(until_ms)) => {
+            let at = words::instant_and_distance(until_ms, now_ms);
+            format!("until {at}: {}", source.unwrap_or("our own curve"))
         }
-        let text = format!("no live worker takes queue `{queue}`; start one: `reprieve worker`");
-        Why { reason: "no_worker".to_owned(), text, ..why }
+        ("probe", _) if job.hold.as_ref().is_some_and(|hold| hold.probe.is_some()) => {
+            "behind the probe that is in flight".to_owned()
+        }
+        ("probe", _) => "its hold has ended: one probe goes first".to_owned(),
+        ("parked", _) if source == Some("closed by hand") => "closed by hand; see `reprieve holds`".to_owned(),
+        ("parked", _) => "closed, and no reset was named; see `reprieve holds`".to_owned(),
+        _ => why.text.trim_end_matches('.').to_owned(),
     })
 }
 
-fn queued(job: &JobRow, now_ms: i64) -> Why {
-    let due_ms = job.due_ms.filter(|due_ms| *due_ms > now_ms);
-    // If both keep it, the one that ends last leads.
-    let hold =
-        job.hold.as_ref().filter(|hold| hold.until_ms.is_none_or(|until_ms| due_ms.is_none_or(|due| due <= until_ms)));
-    if let Some(hold) = hold {
-        return held(hold, now_ms);
+/// Why a job is where it is. Never empty, always one line; of several reasons the one that ends last leads.
+#[must_use]
+pub fn explain(standing: &Standing, aside: &Aside, now_ms: i64) -> Explanation {
+    let job = &standing.job;
+    let known = Known { job, now_ms, standing: Some(standing), takers: Some(standing.workers), aside };
+    let mut reasons = reasons::all(&known).into_iter();
+    let lead = reasons.next().unwrap_or_else(|| ended::ended(&known));
+    let also: Vec<Reason> = reasons.collect();
+    let deadline = deadline(&known, &lead);
+    let mut text = lead.text.clone();
+    if !also.is_empty() {
+        let others: Vec<&str> = also.iter().map(|reason| reason.text.as_str()).collect();
+        text = format!("{text} Also: {}", others.join(" "));
     }
-    let Some(due_ms) = due_ms else {
-        let since = duration::format(now_ms.saturating_sub(job.created_ms).max(0));
-        let text =
-            format!("ready, submitted {since} ago; it goes when a worker of queue `{}` has room", job.lane.queue);
-        return Why { reason: "line".to_owned(), who: "worker".to_owned(), until_ms: None, source: None, text };
-    };
-    let at = words::instant_and_distance(due_ms, now_ms);
-    let executions = job.executions.unwrap_or(0);
-    let (reason, source, text) = if executions > 0 {
-        let text = format!("failed {executions} executions; our own backoff, no provider's clock: next at {at}");
-        ("backoff", Some(read_from("curve", None)), text)
-    } else {
-        ("not_before", None, format!("not before {at}"))
-    };
-    let who = if executions > 0 { "reprieve" } else { "submitter" };
-    Why { reason: reason.to_owned(), who: who.to_owned(), until_ms: Some(due_ms), source, text }
+    if let Some(deadline) = deadline.as_ref().filter(|deadline| deadline.comes_first) {
+        let at = words::instant(deadline.at_ms, now_ms);
+        text = format!("{text} Its deadline, {at}, comes first: it will then {}.", deadline.then);
+    }
+    let in_line = matches!(job.state, JobState::Queued) && job.seq.is_some();
+    Explanation {
+        job_id: job.id,
+        state: shapes::state(job.state, job.deferred).to_owned(),
+        reason: lead.word.to_owned(),
+        who: lead.who.map(str::to_owned),
+        until_ms: lead.until_ms,
+        source: lead.source,
+        refusal: lead.refusal,
+        place: in_line.then(|| Place {
+            ahead: standing.ahead,
+            in_scope: standing.ahead_in_scope,
+            behind_hold: standing.behind_hold,
+            rate_per_s: f64::from(standing.claims_last_minute) / 60.0,
+        }),
+        hold: lead.hold,
+        next: one_line(&lead.next),
+        also: also.into_iter().map(Why::from).collect(),
+        deadline,
+        text: one_line(&text),
+    }
 }
 
-fn held(hold: &HoldRow, now_ms: i64) -> Why {
-    let scope = words::scope(&hold.scope);
-    let allowance = hold.scope.model.is_empty();
-    let (reason, text) = match hold.until_ms {
-        None => (
-            "parked",
-            format!(
-                "`{scope}` is closed and no reset was named: parked since {}; lifted by `reprieve holds release {}`",
-                words::instant(hold.opened_ms, now_ms),
-                hold.id
-            ),
-        ),
-        Some(until_ms) if until_ms <= now_ms => {
-            let ago = duration::format(now_ms.saturating_sub(until_ms));
-            let probe = if hold.probe.is_some() { "its probe is in flight" } else { "one probe goes first" };
-            ("probe", format!("the hold of `{scope}` ended {ago} ago; {probe}"))
-        }
-        Some(until_ms) => {
-            let at = words::instant_and_distance(until_ms, now_ms);
-            let what = if allowance { "the allowance of " } else { "" };
-            let state = if allowance { "is spent" } else { "is closed" };
-            let refusal = hold.refusal.map_or_else(
-                || "a refusal".to_owned(),
-                |met| format!("the refusal met by job {}, send {}", words::short_id(met.job_id), met.n),
-            );
-            let source = match (hold.source.as_str(), &hold.raw) {
-                ("curve", _) => format!("our own curve, since {refusal} named no reset"),
-                (source, Some(raw)) => format!("read from `{source}: {raw}` of {refusal}"),
-                (source, None) => format!("read from `{source}` of {refusal}"),
-            };
-            ("hold", format!("{what}`{scope}` {state} until {at}: {source}; one probe goes first"))
-        }
+/// The same, asked of the store. `None`: there is no such job.
+///
+/// # Errors
+/// When the database does not serve.
+pub async fn explain_job<S: Store>(store: &S, directory: &Directory, id: JobId) -> store::Result<Option<Explanation>> {
+    let now_ms = store.clock().now_ms();
+    let Some(standing) = store.standing(id, now_ms).await? else { return Ok(None) };
+    let job = &standing.job;
+    let mut aside = Aside {
+        missing_key: directory.entries.get(&job.entry).and_then(|entry| entry.missing_key.clone()),
+        ..Aside::default()
     };
-    let source = read_from(&hold.source, hold.raw.as_deref());
-    let who = match (source.kind.as_str(), hold.until_ms) {
-        ("header" | "body", Some(_)) => "provider",
-        (_, Some(_)) => "reprieve",
-        (_, None) => "operator",
-    };
-    Why { reason: reason.to_owned(), who: who.to_owned(), until_ms: hold.until_ms, source: Some(source), text }
+    if let Some(hold) = &job.hold {
+        aside.hold_events = store.hold_events(hold.id).await?;
+    }
+    if matches!(job.state, JobState::Succeeded | JobState::Failed | JobState::Cancelled) {
+        let turns = store.turns(id).await?;
+        aside.executions = turns.len();
+        let attempts = |attempts: Option<u32>| attempts.and_then(|sends| usize::try_from(sends).ok()).unwrap_or(0);
+        aside.sends = turns.iter().map(|turn| attempts(turn.record.attempts).max(turn.sends.len())).sum();
+        aside.retried_by = store.retries(vec![id]).await?.into_iter().map(|(_, new)| new).next();
+    }
+    Ok(Some(explain(&standing, &aside, now_ms)))
 }
 
-/// A source's name tells what it is: a pointer, the body's text, our own curve, or else a header.
-fn read_from(name: &str, raw: Option<&str>) -> ReadFrom {
-    let kind = match name {
-        "curve" => "curve",
-        "text" => "body",
-        pointer if pointer.starts_with('/') || pointer.contains('#') => "body",
-        _ => "header",
+/// What the deadline of a live job does, and whether it does so before what the job waits for. What happens at it is
+/// what [`Store::expire`] does to a waiting job and the decision function to one in hand.
+fn deadline(known: &Known<'_>, lead: &Reason) -> Option<Deadline> {
+    let at_ms = known.job.deadline_ms.filter(|_| lead.is_live)?;
+    let comes_first = match lead.until_ms {
+        Some(until_ms) => until_ms >= at_ms,
+        None => lead.is_endless,
     };
-    ReadFrom { kind: kind.to_owned(), name: name.to_owned(), raw: raw.map(str::to_owned) }
+    let met = known.standing.and_then(|standing| standing.last_failure.as_ref()).map(reasons::met);
+    let then = match (known.job.state, met) {
+        (JobState::Running, _) => "be cut off and fail".to_owned(),
+        (_, Some(met)) => format!("fail with the failure it met last ({met})"),
+        (_, None) => "fail as `deadline_exceeded`".to_owned(),
+    };
+    Some(Deadline { at_ms, comes_first, then })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{Fence, HoldId, JobId, LaneKey, ScopeKey, SendKey, WorkerId};
-
-    const NOW_MS: i64 = 1_796_047_385_000;
-
-    fn scope(model: &str) -> ScopeKey {
-        ScopeKey { provider: "api.example.com".into(), account: "main".into(), model: model.into() }
-    }
-
-    fn job() -> JobRow {
-        JobRow {
-            id: JobId(uuid::Uuid::nil()),
-            state: JobState::Queued,
-            deferred: false,
-            lane: LaneKey { queue: "default".into(), tenant: String::new(), scope: scope("m") },
-            entry: "e".into(),
-            priority: 0,
-            labels: Vec::new(),
-            spec: "{}".into(),
-            result: None,
-            error: None,
-            created_ms: NOW_MS - 38_000,
-            finished_ms: None,
-            deadline_ms: None,
-            retry_of: None,
-            seq: Some(1),
-            due_ms: None,
-            executions: Some(0),
-            deferrals: Some(0),
-            wait_until_ms: None,
-            hold: None,
-            paused: None,
-            queue_paused: None,
-            schedule: None,
+impl From<Reason> for Why {
+    fn from(reason: Reason) -> Self {
+        Self {
+            reason: reason.word.to_owned(),
+            who: reason.who.unwrap_or("reprieve").to_owned(),
+            until_ms: reason.until_ms,
+            source: reason.source,
+            text: one_line(&reason.text),
         }
     }
+}
 
-    fn hold(model: &str, until_ms: Option<i64>) -> HoldRow {
-        HoldRow {
-            id: HoldId(uuid::Uuid::nil()),
-            scope: scope(model),
-            cause: "rate_limit".into(),
-            kind: None,
-            opened_ms: NOW_MS - 60_000,
-            until_ms,
-            source: "retry-after".into(),
-            raw: Some("52".into()),
-            refusal: Some(SendKey { job_id: JobId(uuid::Uuid::nil()), fence: Fence(3), n: 2 }),
-            extended: 0,
-            barren: 0,
-            probe: None,
-            ended_ms: None,
-            end: None,
-            waiting: 1,
-        }
-    }
-
-    #[test]
-    fn every_pattern_says_who_decides_until_when_and_what_then() {
-        let soon = NOW_MS + 252_000;
-        let cases = [
-            job(),
-            JobRow { due_ms: Some(soon), ..job() },
-            JobRow { due_ms: Some(soon), executions: Some(3), ..job() },
-            JobRow { hold: Some(hold("m", Some(soon))), ..job() },
-            JobRow { hold: Some(HoldRow { source: "curve".into(), ..hold("m", Some(soon)) }), ..job() },
-            JobRow { hold: Some(hold("", Some(NOW_MS + 67_920_000))), ..job() },
-            JobRow { hold: Some(hold("", None)), ..job() },
-            JobRow { hold: Some(hold("m", Some(NOW_MS - 120))), ..job() },
-            JobRow { hold: Some(hold("m", Some(soon))), due_ms: Some(soon + 1_000), ..job() },
-            JobRow { state: JobState::Running, wait_until_ms: Some(NOW_MS + 7_000), ..job() },
-            JobRow { state: JobState::RequiresAction, ..job() },
-        ];
-        let said: Vec<String> = cases
-            .iter()
-            .map(|job| why(job, NOW_MS).unwrap())
-            .map(|why| format!("{}: {}", why.reason, why.text))
-            .collect();
-        insta::assert_snapshot!(said.join("\n"));
-        let worker = |queues: &[&str]| WorkerRow {
-            id: WorkerId(uuid::Uuid::nil()),
-            queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
-            started_ms: 0,
-            heartbeat_ms: 0,
-            lease_ms: 1,
-            concurrency: 1,
-        };
-        let among = |workers: &[WorkerRow]| why_among(&job(), workers, NOW_MS).unwrap().reason;
-        assert_eq!(among(&[]), "no_worker");
-        assert_eq!(among(&[worker(&["other"])]), "no_worker");
-        assert_eq!([among(&[worker(&["default"])]), among(&[worker(&[])])], ["line", "line"]);
-        assert_eq!(why(&JobRow { state: JobState::Running, ..job() }, NOW_MS), None);
-        assert_eq!(why(&JobRow { state: JobState::Failed, ..job() }, NOW_MS), None);
-    }
+/// What people wrote (reasons, names) may hold anything: a sentence is one line all the same.
+fn one_line(text: &str) -> String {
+    let blank = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
+    text.chars().map(|letter| if blank(letter) { ' ' } else { letter }).collect()
 }

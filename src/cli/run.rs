@@ -136,7 +136,8 @@ async fn follow<S: Store>(
         if let Some(why) = why::why(&job, now_ms).filter(|why| why.reason != "line") {
             let too_long = match (args.max_wait, why.until_ms) {
                 (Some(max_ms), Some(until_ms)) => until_ms.saturating_sub(now_ms) > max_ms,
-                (Some(_), None) => true,
+                // A probe or a permit is a matter of moments; what else has no end may take for ever.
+                (Some(_), None) => !matches!(why.reason.as_str(), "probe" | "in_place"),
                 (None, _) => false,
             };
             if told_why.as_ref() != Some(&(why.reason.clone(), why.until_ms)) {

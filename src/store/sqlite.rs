@@ -254,32 +254,32 @@ impl Store for Sqlite {
         soon()
     }
 
-    async fn standing(&self, _job: JobId, _now_ms: i64) -> Result<Option<Standing>> {
-        soon()
+    async fn standing(&self, job: JobId, now_ms: i64) -> Result<Option<Standing>> {
+        reads::standing(self.0.readers.take().await?.conn()?, job, now_ms).await
     }
 
-    async fn histories(&self, _jobs: Vec<JobId>) -> Result<Vec<History>> {
-        soon()
+    async fn histories(&self, jobs: Vec<JobId>) -> Result<Vec<History>> {
+        reads::histories(self.0.readers.take().await?.conn()?, &jobs).await
     }
 
-    async fn reset(&self, _key: SendKey) -> Result<Option<ResetRow>> {
-        soon()
+    async fn reset(&self, key: SendKey) -> Result<Option<ResetRow>> {
+        reads::reset(self.0.readers.take().await?.conn()?, key).await
     }
 
-    async fn reset_accuracy(&self, _query: Query) -> Result<Vec<AccuracyRow>> {
-        soon()
+    async fn reset_accuracy(&self, query: Query) -> Result<Vec<AccuracyRow>> {
+        reads::reset_accuracy(self.0.readers.take().await?.conn()?, &query).await
     }
 
-    async fn hold_events(&self, _hold: HoldId) -> Result<Vec<HoldEventRow>> {
-        soon()
+    async fn hold_events(&self, hold: HoldId) -> Result<Vec<HoldEventRow>> {
+        reads::hold_events(self.0.readers.take().await?.conn()?, hold).await
     }
 
-    async fn queues(&self, _now_ms: i64) -> Result<Vec<QueueRow>> {
-        soon()
+    async fn queues(&self, now_ms: i64) -> Result<Vec<QueueRow>> {
+        reads::queues(self.0.readers.take().await?.conn()?, now_ms).await
     }
 
-    async fn usage(&self, _query: Query, _by: UsageBy) -> Result<Vec<UsageRow>> {
-        soon()
+    async fn usage(&self, query: Query, by: UsageBy) -> Result<Vec<UsageRow>> {
+        reads::usage(self.0.readers.take().await?.conn()?, &query, &by).await
     }
 
     async fn release_hold(&self, release: HoldRelease) -> Result<Option<HoldRow>> {

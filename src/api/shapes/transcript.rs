@@ -9,6 +9,7 @@ use crate::store::{History, InboxRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 
 /// One message of a transcript.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,24 +55,46 @@ impl Entry {
     }
 }
 
-/// What a job was given and said, in order, each answer behind what was put in before it.
+/// What a job was given and said, in the order in which its next turn reads it: each answer behind what was put in before
+/// it, and a message that came in while an answer was unfinished behind the end of that answer.
 #[must_use]
 pub fn transcript(spec: &str, history: &History) -> Vec<Entry> {
     let mut entries = input(spec);
-    let first_own = history.inbox.iter().filter(|row| row.kind == "answer").map(|row| row.seq).max();
-    let put_in = |row: &InboxRow| {
-        let carried = first_own.is_some_and(|last| row.seq <= last);
+    let continued: HashSet<u32> = of_kind(history, CONTINUATION).map(|row| row.seq).collect();
+    let last_carried = of_kind(history, ANSWER).map(|row| row.seq).max();
+    let mut rows = history.inbox.iter().filter(|row| row.kind != ANSWER).map(|row| {
+        let carried = last_carried.is_some_and(|last| row.seq <= last);
         Entry { carried, ..put_in(row) }
-    };
-    let mut inbox = history.inbox.iter().peekable();
-    for (seq, cut, response) in &history.responses {
-        while let Some(row) = inbox.next_if(|row| row.seq <= *seq) {
-            entries.push(put_in(row));
+    });
+    let carried = of_kind(history, ANSWER).map(|row| Entry { carried: true, ..taken_over(row) });
+    let own = history.responses.iter().map(|(seq, cut, response)| answer(*seq, cut.clone(), response));
+    let (mut waiting, mut held, mut unfinished) = (rows.next(), Vec::new(), false);
+    for said in carried.chain(own) {
+        while let Some(row) = waiting.take_if(|row| row.seq <= said.seq) {
+            let into = if unfinished && row.kind != CONTINUATION { &mut held } else { &mut entries };
+            into.push(row);
+            waiting = rows.next();
         }
-        entries.push(answer(*seq, cut.clone(), response));
+        unfinished = said.cut.is_some() && continued.contains(&said.seq.saturating_add(1));
+        entries.push(said);
+        if !unfinished {
+            entries.append(&mut held);
+        }
     }
-    entries.extend(inbox.map(put_in));
+    let (now, later): (Vec<Entry>, Vec<Entry>) =
+        waiting.into_iter().chain(rows).partition(|row| !unfinished || row.kind == CONTINUATION);
+    entries.extend(now);
+    entries.extend(held);
+    entries.extend(later);
     entries
+}
+
+/// Kinds of inbox rows that stand elsewhere than where they came in.
+const CONTINUATION: &str = "continuation";
+const ANSWER: &str = "answer";
+
+fn of_kind<'a>(history: &'a History, kind: &'a str) -> impl Iterator<Item = &'a InboxRow> {
+    history.inbox.iter().filter(move |row| row.kind == kind)
 }
 
 /// A spec, as far as it is part of the transcript.
@@ -119,14 +142,12 @@ struct TakenOver {
     response: Box<RawValue>,
 }
 
+fn taken_over(row: &InboxRow) -> Entry {
+    let Ok(TakenOver { cut, response }) = serde_json::from_str(&row.body) else { return put_in(row) };
+    Entry { at_ms: Some(row.at_ms), ..answer(row.seq, cut, response.get()) }
+}
+
 fn put_in(row: &InboxRow) -> Entry {
-    if row.kind == "answer"
-        && let Ok(TakenOver { cut, response }) = serde_json::from_str(&row.body)
-    {
-        // The document itself, or its text.
-        let text = serde_json::from_str::<String>(response.get()).unwrap_or_else(|_| response.get().to_owned());
-        return Entry { at_ms: Some(row.at_ms), ..answer(row.seq, cut, &text) };
-    }
     let (role, content) = match serde_json::from_str::<Message<'_>>(&row.body) {
         Ok(message) => (message.role, message.content.to_owned()),
         Err(_) => ("user".to_owned(), document(row.body.clone())),
@@ -180,6 +201,7 @@ mod tests {
             inbox: vec![
                 row(1, "answer", r#"{"cut":null,"response":{"text":"before"}}"#),
                 row(2, "message", r#"{"role":"user","content":"more"}"#),
+                row(3, "message", r#"{"role":"user","content":"in the middle of an answer"}"#),
                 row(3, "continuation", r#"{"role":"user","content":"go on"}"#),
                 row(4, "message", "nonsense"),
             ],
@@ -193,6 +215,7 @@ mod tests {
         2 answer assistant: half
         3 continuation user: go on
         3 answer assistant:  done
+        3 message user: in the middle of an answer
         4 message user: nonsense
         "#);
         assert_eq!((entries[4].cut.as_deref(), entries[6].finish_reason.as_deref()), (Some("stalled"), Some("stop")));

@@ -21,6 +21,8 @@ pub(super) struct Conn {
     epoch: Instant,
     /// Milliseconds after `epoch` at which the running statement's time is over.
     deadline: Arc<AtomicU64>,
+    /// A transaction of reads was begun and not ended.
+    reading: bool,
 }
 
 impl Conn {
@@ -32,7 +34,7 @@ impl Conn {
         inner.lock_handle().await?.set_progress_handler(STEPS, move || {
             u64::try_from(epoch.elapsed().as_millis()).unwrap_or(u64::MAX) < seen.load(Ordering::Relaxed)
         });
-        Ok(Self { inner, waits, epoch, deadline })
+        Ok(Self { inner, waits, epoch, deadline, reading: false })
     }
 
     fn arm(&self) {
@@ -60,6 +62,24 @@ impl Conn {
     pub async fn one(&mut self, query: Query<'_>) -> Result<SqliteRow> {
         self.arm();
         query.fetch_one(&mut self.inner).await.map_err(|e| error::map(&e, self.waits))
+    }
+
+    /// What is read from here to [`Conn::end_read`] is of one instant.
+    pub async fn begin_read(&mut self) -> Result<()> {
+        self.reading = true;
+        self.run(sqlx::query("BEGIN")).await?;
+        Ok(())
+    }
+
+    /// Ends a transaction of reads, where there is one: also one that an abandoned request has left behind.
+    pub async fn end_read(&mut self) {
+        if self.reading {
+            // There is nothing to roll back where the request was abandoned before it began.
+            if let Err(error) = self.run(sqlx::query("ROLLBACK")).await {
+                tracing::debug!(%error, "a transaction of reads had not begun");
+            }
+            self.reading = false;
+        }
     }
 
     /// One integer of one row.

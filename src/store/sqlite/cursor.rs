@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Jobs,
+    JobsByEnd,
     Results,
     Failures,
     Resets,
@@ -17,6 +18,7 @@ impl List {
     fn letter(self) -> &'static str {
         match self {
             Self::Jobs => "j",
+            Self::JobsByEnd => "d",
             Self::Results => "e",
             Self::Failures => "f",
             Self::Resets => "r",

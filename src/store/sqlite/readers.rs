@@ -30,7 +30,11 @@ impl Readers {
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| Error::Closed)?;
         self.place.check()?;
         let conn = self.home.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Ok(Loan { conn, home: Arc::clone(&self.home), _permit: permit })
+        let mut loan = Loan { conn, home: Arc::clone(&self.home), _permit: permit };
+        if let Some(conn) = &mut loan.conn {
+            conn.end_read().await;
+        }
+        Ok(loan)
     }
 
     /// Lends nothing any more and closes what is at home; a connection on loan closes with its last handle.

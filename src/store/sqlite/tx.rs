@@ -2,7 +2,7 @@
 //! are written many at a time, columns.
 
 use super::conn::{Conn, Query};
-use crate::store::{Error, Fence, HoldId, JobId, LaneKey, Result, WorkerId};
+use crate::store::{Error, Fence, HoldId, JobId, LaneKey, Result};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row, Sqlite, Type};
 use std::collections::HashMap;
@@ -145,10 +145,6 @@ pub(super) fn job_at(row: &SqliteRow, index: usize) -> Result<JobId> {
 
 pub(super) fn hold_at(row: &SqliteRow, index: usize) -> Result<HoldId> {
     uuid_at(row, index).map(HoldId)
-}
-
-pub(super) fn worker_at(row: &SqliteRow, index: usize) -> Result<WorkerId> {
-    uuid_at(row, index).map(WorkerId)
 }
 
 pub(super) fn fence_at(row: &SqliteRow, index: usize) -> Result<Fence> {

@@ -228,3 +228,198 @@ pub async fn a_word_of_a_newer_release_is_shown_as_unknown_and_hides_no_neighbou
     let cancelled = h.store().cancel(vec![ids[1]], T0 + 2).await.unwrap();
     assert_eq!(cancelled, [CancelOutcome::AlreadyFinal(JobState::Unknown)]);
 }
+
+/// Places in `ids` of the jobs that a query finds, in order, a page of `limit` at a time.
+async fn places<H: Harness>(h: &H, ids: &[JobId], mut query: Query, limit: u32) -> Vec<usize> {
+    query.limit = limit;
+    let mut places = Vec::new();
+    loop {
+        let got = h.store().jobs(query.clone()).await.unwrap();
+        places.extend(got.items.iter().map(|job| ids.iter().position(|id| *id == job.id).unwrap()));
+        let Some(cursor) = got.next_cursor else { return places };
+        query.cursor = Some(cursor);
+    }
+}
+
+fn whys(whys: &[&str], now_ms: i64) -> Query {
+    Query { whys: whys.iter().map(|why| (*why).to_owned()).collect(), now_ms, ..Query::default() }
+}
+
+pub async fn jobs_are_found_by_what_they_wait_for<H: Harness>(h: &H) {
+    wide(h, &["held", "open", "later"]).await;
+    let mut new = [jobs("held", 2), jobs("open", 3), jobs("later", 1)].concat();
+    new[5].due_ms = Some(T0 + 500);
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    // Of the held scope one waits behind its own refusal and one in place; of the open one, one waits for its backoff, one
+    // is being sent and one comes after both.
+    let turns = claim(h, w, 5, T0).await;
+    let of = |place: usize| turns.iter().find(|turn| turn.job_id == ids[place]).unwrap();
+    complete_one(h, deferred(w, of(0), T0, T0 + 9_000)).await;
+    h.store().set_back(setback(w, of(1), 1, T0 + 1, T0 + 9_000)).await.unwrap();
+    complete_one(h, requeued(w, of(2), T0, T0 + 5_000)).await;
+    h.store().give_back(w, vec![(of(4).job_id, of(4).fence)], T0).await.unwrap();
+
+    let at = T0 + 2;
+    let found = async |words: &[&str], now_ms: i64| places(h, &ids, whys(words, now_ms), 2).await;
+    assert_eq!(found(&["hold"], at).await, [0]);
+    assert_eq!(found(&["probe"], at).await, [0; 0]);
+    assert_eq!(found(&["parked"], at).await, [0; 0]);
+    assert_eq!(found(&["hold"], T0 + 9_000).await, [0; 0]);
+    assert_eq!(found(&["probe"], T0 + 9_000).await, [0]);
+    assert_eq!(found(&["backoff"], at).await, [2]);
+    assert_eq!(found(&["not_before"], at).await, [5]);
+    assert_eq!(found(&["in_place"], at).await, [1]);
+    assert_eq!(found(&["in_place"], T0 + 9_000).await, [0; 0]);
+    assert_eq!(found(&["line"], at).await, [4]);
+    assert_eq!(found(&["paused"], at).await, [0; 0]);
+    assert_eq!(found(&["line", "hold", "in_place", "backoff"], at).await, [4, 2, 1, 0]);
+    let both = Query { states: vec!["running".into()], ..whys(&["in_place", "line"], at) };
+    assert_eq!(places(h, &ids, both, 9).await, [1]);
+    let ended = Query { states: vec!["failed".into()], ..whys(&["line"], at) };
+    assert_eq!(places(h, &ids, ended, 9).await, [0; 0]);
+    let by_end = Query { by_end: true, ..whys(&["line"], at) };
+    assert_eq!(places(h, &ids, by_end, 9).await, [0; 0]);
+}
+
+/// An end with an error document as the failure's reading writes it.
+fn failing(w: WorkerId, turn: &ClaimedTurn, now_ms: i64, state: JobState, error: &str) -> Completion {
+    Completion {
+        record: failed_record(turn, Outcome::Failed, "provider_error", now_ms),
+        answered: false,
+        next: Next::Final { state, result: None, error: Some(error.to_owned()) },
+        ..success(w, turn, now_ms)
+    }
+}
+
+const REFUSED: &str = r#"{"code":"model_incomplete","message":"m","class":"quota","retryable":false,
+    "model_failure":{"schema_version":1,"cause":"usage_limit","http_status":429}}"#;
+const DROPPED: &str = r#"{"code":"model_incomplete","message":"m","class":"unavailable","retryable":true,
+    "model_failure":{"schema_version":1,"cause":"transport"}}"#;
+const LOST: &str = r#"{"code":"worker_lost","message":"m","class":null,"retryable":true}"#;
+const CANCELLED: &str = r#"{"code":"model_cancelled","message":"m","class":"provider_error","retryable":false,
+    "model_failure":{"schema_version":1,"cause":"cancelled"}}"#;
+
+pub async fn jobs_are_found_by_what_they_ended_with<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, [jobs("m", 7), jobs("n", 1)].concat()).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 8, T0).await;
+    let of = |place: usize| turns.iter().find(|turn| turn.job_id == ids[place]).unwrap();
+    for (place, state, error) in [
+        (0, JobState::Failed, REFUSED),
+        (1, JobState::Failed, DROPPED),
+        (2, JobState::Failed, LOST),
+        (3, JobState::Failed, "no document at all"),
+        (4, JobState::Cancelled, CANCELLED),
+        (7, JobState::Failed, DROPPED),
+    ] {
+        complete_one(h, failing(w, of(place), T0 + 1, state, error)).await;
+    }
+    complete_one(h, success(w, of(5), T0 + 2)).await;
+    // A failure that is tried again ends no job.
+    complete_one(h, requeued(w, of(6), T0 + 2, T0 + 9)).await;
+
+    let one = |word: &str| vec![word.to_owned()];
+    for (query, expected) in [
+        (Query { causes: one("transport"), ..page(0) }, vec![7, 1]),
+        (Query { causes: vec!["transport".into(), "usage_limit".into()], ..page(0) }, vec![7, 1, 0]),
+        (Query { causes: one("provider_error"), ..page(0) }, vec![]),
+        (Query { causes: one("worker_lost"), ..page(0) }, vec![2]),
+        (Query { causes: one("cancelled"), ..page(0) }, vec![4]),
+        (Query { causes: one("cancelled"), states: one("failed"), ..page(0) }, vec![]),
+        (Query { causes: one("transport"), states: one("running"), ..page(0) }, vec![]),
+        (Query { causes: one("transport"), models: one("n"), ..page(0) }, vec![7]),
+        (Query { classes: one("quota"), ..page(0) }, vec![0]),
+        (Query { codes: one("model_incomplete"), ..page(0) }, vec![7, 1, 0]),
+        (Query { http: vec![429, 503], ..page(0) }, vec![0]),
+        (Query { states: one("failed"), ..page(0) }, vec![7, 3, 2, 1, 0]),
+        (Query { states: vec!["failed".into(), "cancelled".into()], ..page(0) }, vec![7, 4, 3, 2, 1, 0]),
+        (Query { causes: one("transport"), whys: one("line"), ..page(0) }, vec![]),
+    ] {
+        assert_eq!(places(h, &ids, query.clone(), 2).await, expected, "{query:?}");
+    }
+    let by_end = Query { causes: one("transport"), by_end: true, ..page(0) };
+    let mut found = places(h, &ids, by_end, 1).await;
+    found.sort_unstable();
+    assert_eq!(found, [1, 7]);
+    let results = h.store().results(Query { classes: one("unavailable"), ..page(9) }).await.unwrap();
+    assert_eq!(results.items.len(), 2);
+}
+
+pub async fn ended_jobs_are_listed_by_their_end<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let ids = submit(h, jobs("m", 7)).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 6, T0).await;
+    let of = |place: usize| turns.iter().find(|turn| turn.job_id == ids[place]).unwrap();
+    // Two end at one instant: the one that ended last comes first.
+    for (place, at_ms) in [(3, 10), (0, 20), (5, 20), (1, 30), (4, 40)] {
+        let end = match place {
+            0 | 4 => failing(w, of(place), T0 + at_ms, JobState::Failed, LOST),
+            _ => success(w, of(place), T0 + at_ms),
+        };
+        complete_one(h, end).await;
+    }
+    let by_end = Query { by_end: true, ..Query::default() };
+    for limit in [1, 2, 50] {
+        assert_eq!(places(h, &ids, by_end.clone(), limit).await, [4, 1, 5, 0, 3]);
+    }
+    let failed = Query { states: vec!["failed".into()], ..by_end.clone() };
+    assert_eq!(places(h, &ids, failed, 1).await, [4, 0]);
+    let between = Query { since_ms: Some(T0 + 20), until_ms: Some(T0 + 40), ..by_end.clone() };
+    assert_eq!(places(h, &ids, between, 1).await, [1, 5, 0]);
+    let frozen = Query { to_id: Some(ids[3]), ..by_end.clone() };
+    assert_eq!(places(h, &ids, frozen, 2).await, [1, 0, 3]);
+    let running = Query { states: vec!["running".into()], ..by_end.clone() };
+    assert_eq!(places(h, &ids, running, 2).await, [0; 0]);
+    // Those whose records are gone stand among the others.
+    let prune = Prune { records_before_ms: T0 + 25, jobs_before_ms: 0, limit: 100 };
+    assert_eq!(h.store().prune(prune).await.unwrap().records, 3);
+    for limit in [1, 2, 50] {
+        assert_eq!(places(h, &ids, by_end.clone(), limit).await, [4, 1, 5, 0, 3]);
+    }
+    // A cursor of the other order is another list's.
+    let cursor = h.store().jobs(Query { limit: 1, ..by_end }).await.unwrap().next_cursor;
+    assert!(cursor.is_some());
+    assert!(matches!(h.store().jobs(Query { cursor, ..page(1) }).await, Err(Error::Cursor)));
+}
+
+pub async fn labels_find_their_jobs_among_others<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let mut new = jobs("m", 12);
+    for (n, job) in new.iter_mut().enumerate() {
+        job.labels = vec![("all".into(), "1".into()), ("third".into(), (n % 3).to_string())];
+    }
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 4, T0).await;
+    complete_one(h, success(w, &turns[0], T0 + 1)).await;
+    complete_one(h, failing(w, &turns[3], T0 + 2, JobState::Failed, DROPPED)).await;
+    let labelled = |third: &str| Query {
+        labels: vec![("all".into(), "1".into()), ("third".into(), third.into())],
+        now_ms: T0,
+        ..Query::default()
+    };
+    assert_eq!(places(h, &ids, labelled("0"), 2).await, [9, 6, 3, 0]);
+    assert_eq!(places(h, &ids, labelled("1"), 3).await, [10, 7, 4, 1]);
+    assert_eq!(places(h, &ids, labelled("3"), 3).await, [0; 0]);
+    let of = |state: &str| Query { states: vec![state.into()], ..labelled("0") };
+    assert_eq!(places(h, &ids, of("queued"), 1).await, [9, 6]);
+    assert_eq!(places(h, &ids, of("succeeded"), 1).await, [0]);
+    assert_eq!(places(h, &ids, Query { causes: vec!["transport".into()], ..labelled("0") }, 1).await, [3]);
+    assert_eq!(places(h, &ids, Query { whys: vec!["line".into()], ..labelled("0") }, 1).await, [9, 6]);
+    assert_eq!(places(h, &ids, Query { by_end: true, ..labelled("0") }, 1).await, [3, 0]);
+    assert_eq!(places(h, &ids, Query { to_id: Some(ids[6]), ..labelled("0") }, 2).await, [6, 3, 0]);
+}
+
+pub async fn a_frozen_filter_leaves_out_what_is_submitted_later<H: Harness>(h: &H) {
+    let ids = submit(h, jobs("m", 5)).await;
+    let frozen = Query { to_id: Some(ids[4]), until_ms: Some(T0 + 1), ..Query::default() };
+    assert_eq!(places(h, &ids, frozen.clone(), 2).await, [4, 3, 2, 1, 0]);
+    let later = submit(h, jobs("m", 3)).await;
+    let all = [ids.clone(), later].concat();
+    assert_eq!(places(h, &all, frozen.clone(), 2).await, [4, 3, 2, 1, 0]);
+    let part = Query { to_id: Some(ids[2]), states: vec!["queued".into()], ..frozen };
+    assert_eq!(places(h, &all, part, 2).await, [2, 1, 0]);
+}

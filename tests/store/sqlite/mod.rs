@@ -1,6 +1,7 @@
 //! SQLite: the suite, and what is particular to it.
 
 mod contradictions;
+mod damage;
 mod durability;
 mod harness;
 mod open;
@@ -54,7 +55,12 @@ crate::conformance! {
         a_foreign_cursor_is_refused,
         failures_are_listed_and_counted,
         a_reset_kept_its_word_or_not,
-        a_word_of_a_newer_release_is_shown_as_unknown_and_hides_no_neighbour;
+        a_word_of_a_newer_release_is_shown_as_unknown_and_hides_no_neighbour,
+        jobs_are_found_by_what_they_wait_for,
+        jobs_are_found_by_what_they_ended_with,
+        ended_jobs_are_listed_by_their_end,
+        labels_find_their_jobs_among_others,
+        a_frozen_filter_leaves_out_what_is_submitted_later;
     steer:
         a_waiting_job_ends_at_once_and_a_final_one_never_again,
         a_deadline_ends_a_waiting_job_with_the_last_failure_it_met,

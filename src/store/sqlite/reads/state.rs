@@ -1,13 +1,12 @@
 //! What stands now: holds, workers, figures, the next instant.
 
+use super::columns::{self, number, send_key, text, text_opt, uuid, whole, whole_opt};
 use super::fetch;
 use crate::failure::LimitKind;
 use crate::store::sqlite::conn::Conn;
-use crate::store::sqlite::text;
-use crate::store::sqlite::tx::{at, blob, fence_at, hold_at, int, int_opt, job_at, json, sql, uuid_opt, worker_at};
-use crate::store::{
-    Error, Fence, HoldId, HoldRow, JobId, Overview, Query, Result, ScopeKey, SendKey, WorkerId, WorkerRow,
-};
+use crate::store::sqlite::text as words;
+use crate::store::sqlite::tx::{at, blob, fence_at, job_at, json, sql};
+use crate::store::{Fence, HoldEventRow, HoldId, HoldRow, JobId, Overview, Query, Result, WorkerId, WorkerRow};
 use sqlx::sqlite::SqliteRow;
 
 pub(in crate::store::sqlite) async fn cancelled(conn: &mut Conn, worker: WorkerId) -> Result<Vec<(JobId, Fence)>> {
@@ -21,20 +20,23 @@ pub(in crate::store::sqlite) async fn next_due_ms(conn: &mut Conn, now_ms: i64) 
 
 pub(in crate::store::sqlite) async fn workers(conn: &mut Conn, now_ms: i64) -> Result<Vec<WorkerRow>> {
     let rows = conn.all(sqlx::query(sql!("workers")).bind(now_ms)).await?;
-    rows.iter()
-        .map(|row| {
-            let queues: &str = at(row, 1)?;
-            Ok(WorkerRow {
-                id: worker_at(row, 0)?,
-                queues: serde_json::from_str(queues)
-                    .map_err(|e| Error::Undecodable { what: "a worker's queues", why: e.to_string() })?,
-                started_ms: at(row, 2)?,
-                heartbeat_ms: at(row, 3)?,
-                lease_ms: at(row, 4)?,
-                concurrency: int(row, 5)?,
-            })
-        })
-        .collect()
+    Ok(rows.iter().map(worker_of).collect())
+}
+
+/// The columns of `workers`. Queues that cannot be read are none that anybody has, rather than all.
+pub(super) fn worker_of(row: &SqliteRow) -> WorkerRow {
+    let queues: Vec<String> = serde_json::from_str(&text(row, 1)).unwrap_or_else(|error| {
+        tracing::warn!(%error, "a worker's queues cannot be read");
+        vec![String::new()]
+    });
+    WorkerRow {
+        id: WorkerId(uuid(row, 0).unwrap_or_default()),
+        queues,
+        started_ms: whole(row, 2),
+        heartbeat_ms: whole(row, 3),
+        lease_ms: whole(row, 4),
+        concurrency: number(row, 5),
+    }
 }
 
 pub(in crate::store::sqlite) async fn overview(conn: &mut Conn) -> Result<Overview> {
@@ -53,7 +55,7 @@ pub(in crate::store::sqlite) async fn overview(conn: &mut Conn) -> Result<Overvi
 
 pub(in crate::store::sqlite) async fn hold(conn: &mut Conn, id: HoldId) -> Result<Option<HoldRow>> {
     let row = conn.optional(sqlx::query(sql!("hold")).bind(blob(id.0))).await?;
-    row.map(|row| hold_of(&row).map(|(_, hold)| hold)).transpose()
+    Ok(row.map(|row| hold_of(&row).1))
 }
 
 pub(in crate::store::sqlite) async fn holds(conn: &mut Conn, query: &Query) -> Result<Vec<HoldRow>> {
@@ -74,37 +76,46 @@ async fn list(conn: &mut Conn, query: &Query) -> Result<Vec<(i64, HoldRow)>> {
         .bind(query.since_ms)
         .bind(query.until_ms)
         .bind(fetch(query) - 1);
-    conn.all(bound).await?.iter().map(hold_of).collect()
+    Ok(conn.all(bound).await?.iter().map(hold_of).collect())
 }
 
-fn hold_of(row: &SqliteRow) -> Result<(i64, HoldRow)> {
-    let refusal = match (uuid_opt(row, 10)?, at::<Option<i64>>(row, 11)?, int_opt(row, 12)?) {
-        (Some(job), Some(fence), Some(n)) => Some(SendKey { job_id: JobId(job), fence: Fence(fence), n }),
-        _ => None,
+fn hold_of(row: &SqliteRow) -> (i64, HoldRow) {
+    let hold = HoldRow {
+        id: columns::hold(row, 0),
+        scope: columns::scope(row, 1),
+        cause: text(row, 4),
+        kind: kind(row, 5),
+        opened_ms: whole(row, 6),
+        until_ms: whole_opt(row, 7),
+        source: text(row, 8),
+        raw: text_opt(row, 9),
+        refusal: send_key(row, 10),
+        extended: number(row, 13),
+        barren: number(row, 14),
+        probe: uuid(row, 15).map(JobId),
+        ended_ms: whole_opt(row, 16),
+        end: text_opt(row, 17),
+        waiting: whole(row, 18),
     };
-    Ok((
-        at(row, 19)?,
-        HoldRow {
-            id: hold_at(row, 0)?,
-            scope: ScopeKey { provider: at(row, 1)?, account: at(row, 2)?, model: at(row, 3)? },
-            cause: at(row, 4)?,
-            kind: kind_at(row, 5)?,
-            opened_ms: at(row, 6)?,
-            until_ms: at(row, 7)?,
-            source: at(row, 8)?,
-            raw: at(row, 9)?,
-            refusal,
-            extended: int(row, 13)?,
-            barren: int(row, 14)?,
-            probe: uuid_opt(row, 15)?.map(JobId),
-            ended_ms: at(row, 16)?,
-            end: at(row, 17)?,
-            waiting: at(row, 18)?,
-        },
-    ))
+    (whole(row, 19), hold)
 }
 
 /// A kind that a newer release wrote is unknown here.
-pub(super) fn kind_at(row: &SqliteRow, index: usize) -> Result<Option<LimitKind>> {
-    Ok(at::<Option<&str>>(row, index)?.and_then(text::limit_kind_of))
+pub(super) fn kind(row: &SqliteRow, index: usize) -> Option<LimitKind> {
+    text_opt(row, index).as_deref().and_then(words::limit_kind_of)
+}
+
+/// What befell a hold, in order.
+pub(in crate::store::sqlite) async fn hold_events(conn: &mut Conn, hold: HoldId) -> Result<Vec<HoldEventRow>> {
+    let rows = conn.all(sqlx::query(sql!("hold_events")).bind(blob(hold.0))).await?;
+    let event = |row: &SqliteRow| HoldEventRow {
+        hold,
+        at_ms: whole(row, 0),
+        event: text(row, 1),
+        until_ms: whole_opt(row, 2),
+        job: uuid(row, 3).map(JobId),
+        by: text_opt(row, 4),
+        reason: text_opt(row, 5),
+    };
+    Ok(rows.iter().map(event).collect())
 }
