@@ -39,7 +39,7 @@ impl Plan {
             failed(codes::POLICY_UNKNOWN, format!("no recovery policy `{name}` is configured on this worker"))
         })?;
         // A first turn has nothing behind it but its spec, unless somebody told it something.
-        let history = if turn.seq > 1 || turn.told {
+        let mut history = if turn.seq > 1 || turn.told {
             shared.store.history(turn.job_id).await.map_err(|error| {
                 tracing::warn!(job.id = %turn.job_id, %error, "the transcript could not be read; the turn goes back");
                 Unplanned::StoreAway
@@ -47,6 +47,8 @@ impl Plan {
         } else {
             History::default()
         };
+        // What it was told while it ran is read by the turn behind it, also where this one is sent once more.
+        history.inbox.retain(|row| row.seq <= turn.seq);
         let mut call = agent::next_call(&spec, &history);
         if let Call::Chat(chat) = &mut call {
             chat.may_ask_again = policy.asks_again_without_stream(spec.delivery);
