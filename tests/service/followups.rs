@@ -95,7 +95,7 @@ async fn a_retry_of_a_job_that_was_cut_twice_ends_with_the_exact_text() {
     let whole = text(&calm.succeeded(calm.submit(json!({})).await).await);
     let scenario = "[answer]\nchars = 400\n\
         [[rules]]\nname = \"dropped\"\nfirst = 2\ndrop = { after_chunks = 5 }\n\
-        [[rules]]\nname = \"hard\"\nfirst = 1\nrefuse = { kind = \"bad_request\" }\n\
+        [[rules]]\nname = \"hard\"\nfirst = 1\nrefuse = { kind = \"context_length\" }\n\
         [[rules]]\nname = \"dropped again\"\nfirst = 1\ndrop = { after_chunks = 5 }\n";
     let bench = Bench::start(scenario, "[recovery.tiered.transient]\nbase = \"10ms\"\n").await;
     let first = bench.submit(json!({"labels": {"k": "v"}})).await;
