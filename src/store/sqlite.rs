@@ -9,6 +9,7 @@
 //! may open one file: each writes in transactions that take the lock at once (`BEGIN IMMEDIATE`), and sees the others'
 //! commits within `poll_ms`.
 
+pub mod care;
 mod conn;
 mod cursor;
 mod error;

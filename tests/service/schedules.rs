@@ -32,7 +32,7 @@ async fn schedule(store: &Sqlite, id: ScheduleId) -> ScheduleRow {
 
 /// What came of each instant, the oldest first, in hours after the start.
 fn runs(row: &ScheduleRow) -> Vec<(i64, &str)> {
-    let run = |run: &RunRow| ((run.nominal_ms - START_MS) / HOUR_MS);
+    let run = |run: &RunRow| (run.nominal_ms - START_MS) / HOUR_MS;
     row.runs.iter().rev().map(|one| (run(one), one.outcome.as_str())).collect()
 }
 
