@@ -202,25 +202,6 @@ mod tests {
         assert!(matches!(Fault::of(&corrupt), Fault::Terminal(_)));
     }
 
-    /// A machine without a file left says so before anything is sent.
-    #[tokio::test]
-    async fn a_connection_that_this_machine_had_no_file_for_is_told_from_a_refused_one() {
-        struct Resolves(i32);
-        impl reqwest::dns::Resolve for Resolves {
-            fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
-                let error = std::io::Error::from_raw_os_error(self.0);
-                Box::pin(std::future::ready(Err(error.into())))
-            }
-        }
-        for (number, exhausted) in [(24, true), (23, true), (12, true), (111, false)] {
-            let client = reqwest::Client::builder().dns_resolver(std::sync::Arc::new(Resolves(number))).build();
-            let error = client.unwrap().get("http://nowhere.example/").send().await.unwrap_err();
-            let fault = Fault::of_reqwest(&error);
-            assert!(matches!(&fault, Fault::Transport(Transport { phase: Some(Phase::Connect), .. })), "{fault:?}");
-            assert_eq!(super::super::Ending::Fault(fault).is_exhaustion(), exhausted, "{number}");
-        }
-    }
-
     #[test]
     fn a_2xx_that_is_no_json_is_a_breach_unless_it_is_an_error_envelope() {
         let of = |body: &str| {

@@ -8,9 +8,9 @@ mod continuity;
 #[path = "../store/sqlite/contradictions.rs"]
 mod contradictions;
 mod elsewhere;
-//mod followups;
+mod followups;
 mod hardships;
 mod kill;
 mod process;
-//mod schedules;
+mod schedules;
 mod steering;

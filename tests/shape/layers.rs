@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Each module and what it may use of the others. What stands in no list may be used by nobody but the root.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("clock", &[]),
     ("duration", &[]),
+    ("clock", &["duration"]),
     ("telemetry", &[]),
     ("failure", &["duration"]),
     ("recovery", &["failure", "duration"]),
@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["admission", "recovery", "failure", "clock", "duration"]),
     ("provider", &["store", "recovery", "failure", "config", "clock", "duration"]),
     ("agent", &["provider", "store", "recovery", "failure", "config", "duration"]),
-    ("scheduler", &["store", "recovery", "failure", "clock", "duration"]),
+    ("scheduler", &["agent", "store", "recovery", "failure", "clock", "duration"]),
     ("worker", &["agent", "admission", "provider", "store", "recovery", "failure", "clock", "duration"]),
     ("sim", &["clock", "duration"]),
     ("app", &["worker", "scheduler", "agent", "provider", "store", "recovery", "failure", "config", "clock"]),
