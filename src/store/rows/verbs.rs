@@ -45,7 +45,7 @@ pub struct NewJob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     Accepted(JobId),
-    /// The same key with the same spec: the job accepted earlier.
+    /// The same key with the same spec, or a retry of what was retried: the job accepted earlier.
     Duplicate(JobId),
     /// The same key with another spec: nothing was accepted.
     Conflict(JobId),

@@ -214,3 +214,31 @@ pub async fn the_probe_is_of_a_queue_that_runs<H: Harness>(h: &H) {
     assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[2]]);
     assert!(turns[0].grant.probe.is_some());
 }
+
+pub async fn claims_are_counted_by_the_minute<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, [jobs("m", 20), jobs("n", 1)].concat()).await;
+    let (waiting, other) = (ids[19], ids[20]);
+    let minute_ms = T0.div_euclid(60_000) * 60_000;
+    let counted =
+        async |id: JobId, now_ms: i64| h.store().standing(id, now_ms).await.unwrap().unwrap().claims_last_minute;
+    let take = async |n: u32, now_ms: i64| {
+        let request = ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], room: n, now_ms };
+        h.store().claim(request).await.unwrap().iter().filter(|turn| turn.lane.scope.model == "m").count()
+    };
+    assert_eq!(take(2, minute_ms + 1).await, 1, "each lane gives one");
+    assert_eq!(take(2, minute_ms + 59_999).await, 2);
+    assert_eq!(counted(waiting, minute_ms + 59_999).await, 0, "the minute is not over");
+    assert_eq!(counted(waiting, minute_ms + 60_000).await, 3);
+    assert_eq!(take(4, minute_ms + 60_000).await, 4);
+    // A claim that was a little late over the minute's end takes nothing away.
+    assert_eq!(take(1, minute_ms + 59_999).await, 1);
+    assert_eq!(counted(waiting, minute_ms + 119_999).await, 3);
+    assert_eq!(counted(waiting, minute_ms + 120_000).await, 5);
+    assert_eq!(counted(other, minute_ms + 60_000).await, 1, "a lane's own");
+    assert_eq!(counted(waiting, minute_ms + 180_000).await, 0);
+    // After a minute without a claim the one before it is not the one before.
+    assert_eq!(take(1, minute_ms + 240_000).await, 1);
+    assert_eq!(counted(waiting, minute_ms + 240_000).await, 0);
+    assert_eq!(counted(waiting, minute_ms + 300_000).await, 1);
+}
