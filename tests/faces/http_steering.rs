@@ -183,3 +183,31 @@ async fn a_scope_is_closed_by_hand_and_released() {
     }
     insta::assert_snapshot!(redacted(&said.join("\n"), &served));
 }
+
+#[tokio::test]
+async fn a_schedule_is_added_once_paused_run_and_removed() {
+    let (served, clock) = serve_at_now().await;
+    let daily = json!({"name": "digest", "cron": "0 6 * * 1-5", "zone": "UTC", "job": job("sum up")});
+    let add = |body: &Value| served.post("/v1/schedules").json(body);
+    let at = |what: &str| format!("/v1/schedules/digest{what}");
+    let mut said = vec![
+        served.shown(add(&daily)).await,
+        served.shown(add(&json!({"name": "digest", "cron": "0 7 * * *", "job": job("sum up")}))).await,
+        served.shown(add(&json!({"name": "x", "cron": "61 * * * *", "job": job("a")}))).await,
+        served.shown(add(&json!({"name": "x", "cron": "* * * * *", "job": {"model": "m"}}))).await,
+        served.shown(add(&json!({"name": "x", "cron": "* * * * *", "job": job("a"), "often": true}))).await,
+    ];
+    assert_eq!(status(add(&daily)).await.0, 200);
+    let (code, paused) = status(served.post(&at("/pause")).json(&json!({"reason": "holidays"}))).await;
+    assert_eq!((code, &paused["paused"]["reason"], &paused["next_ms"]), (200, &json!("holidays"), &Value::Null));
+    clock.advance_ms(86_400_000);
+    let (code, resumed) = status(served.post(&at("/resume"))).await;
+    assert_eq!((code, &resumed["paused"]), (200, &Value::Null));
+    assert_eq!(resumed["next_ms"], resumed["upcoming_ms"][0]);
+    said.push(served.shown(served.post(&at("/run"))).await);
+    said.push(served.shown(served.get("/v1/schedules")).await);
+    assert_eq!(status(served.delete(&at(""))).await, (204, Value::Null));
+    said.push(served.shown(served.get(&at(""))).await);
+    said.push(served.shown(served.post(&at("/run"))).await);
+    insta::assert_snapshot!(redacted(&said.join("\n"), &served));
+}

@@ -185,7 +185,13 @@ impl Hand {
     }
 
     pub async fn claim(&self, room: u32) -> Vec<ClaimedTurn> {
-        let request = ClaimRequest { worker: self.worker, queues: self.queues.clone(), room, now_ms: self.now_ms() };
+        let request = ClaimRequest {
+            worker: self.worker,
+            queues: self.queues.clone(),
+            room,
+            without: Vec::new(),
+            now_ms: self.now_ms(),
+        };
         self.store.claim(request).await.unwrap()
     }
 
