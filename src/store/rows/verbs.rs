@@ -85,6 +85,8 @@ pub struct ClaimRequest {
     pub worker: WorkerId,
     /// Empty: all queues.
     pub queues: Vec<String>,
+    /// Scopes that are left to other workers: nothing of them is claimed.
+    pub without: Vec<ScopeKey>,
     /// Free slots: how many turns may be claimed at most.
     pub room: u32,
     pub now_ms: i64,

@@ -79,12 +79,24 @@ pub async fn a_worker_takes_only_its_queues<H: Harness>(h: &H) {
     let request = |queues: &[&str]| ClaimRequest {
         worker: w,
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
         room: 10,
         now_ms: T0,
     };
     assert!(h.store().claim(request(&["none"])).await.unwrap().is_empty());
     let taken = h.store().claim(request(&["none", "other"])).await.unwrap();
     assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+}
+
+pub async fn a_scope_that_a_worker_leaves_alone_is_left_to_others<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, vec![job("m"), job("n")]).await;
+    let w = worker(h, T0).await;
+    let request = |without| ClaimRequest { worker: w, queues: Vec::new(), without, room: 10, now_ms: T0 };
+    let taken = h.store().claim(request(vec![job("m").lane.scope])).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+    let taken = h.store().claim(request(Vec::new())).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[0]]);
 }
 
 pub async fn what_is_not_due_is_not_claimed_and_is_at_its_instant<H: Harness>(h: &H) {
@@ -169,6 +181,7 @@ pub async fn a_paused_queue_gives_nothing_and_goes_on_where_it_was<H: Harness>(h
     let request = |queues: &[&str], room| ClaimRequest {
         worker: w,
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
         room,
         now_ms: T0,
     };
@@ -210,7 +223,8 @@ pub async fn claims_are_counted_by_the_minute<H: Harness>(h: &H) {
     let counted =
         async |id: JobId, now_ms: i64| h.store().standing(id, now_ms).await.unwrap().unwrap().claims_last_minute;
     let take = async |n: u32, now_ms: i64| {
-        let request = ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], room: n, now_ms };
+        let request =
+            ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], without: Vec::new(), room: n, now_ms };
         h.store().claim(request).await.unwrap().iter().filter(|turn| turn.lane.scope.model == "m").count()
     };
     assert_eq!(take(2, minute_ms + 1).await, 1, "each lane gives one");

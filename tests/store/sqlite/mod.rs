@@ -27,6 +27,7 @@ crate::conformance! {
         lanes_share_what_there_is,
         a_turn_is_claimed_once_whoever_asks,
         a_worker_takes_only_its_queues,
+        a_scope_that_a_worker_leaves_alone_is_left_to_others,
         what_is_not_due_is_not_claimed_and_is_at_its_instant,
         a_lapsed_or_unknown_worker_claims_nothing,
         no_more_are_in_flight_than_may_be,
