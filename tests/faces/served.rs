@@ -22,7 +22,7 @@ pub struct Served {
     pub directory: Arc<Directory>,
     pub client: Client,
     pub stop: CancellationToken,
-    pub dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
 }
 
 pub const CONFIG: &str = "[providers.sim]\nadapter = \"openai\"\nendpoint = \"http://127.0.0.1:9/v1/\"\n\
@@ -55,7 +55,7 @@ async fn serve_with(waits: api::Waits, clock: Clock) -> Served {
     let directory = Arc::new(Directory::of(&config));
     let api = Api { store: store.clone(), directory: Arc::clone(&directory), hosts: Arc::default() };
     tokio::spawn(api::serve(listener, api, waits, stop.clone()));
-    Served { url, store, directory, client: Client::new(), stop, dir }
+    Served { url, store, directory, client: Client::new(), stop, _dir: dir }
 }
 
 impl Served {
