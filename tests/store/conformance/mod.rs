@@ -1,11 +1,13 @@
 //! What every store must do. Functions over a [`Harness`]; each database names them all through `conformance!`.
 
+pub mod audit;
 mod build;
 pub mod claim;
 pub mod complete;
 pub mod holds;
 pub mod lists;
 pub mod sequences;
+pub mod standing;
 pub mod steer;
 pub mod submit;
 pub mod workers;
