@@ -4,6 +4,7 @@ mod contradictions;
 mod damage;
 mod durability;
 mod harness;
+mod large;
 mod open;
 mod power;
 mod statements;
