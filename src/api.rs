@@ -3,6 +3,7 @@
 //! Requests come in, are checked whole, and are carried out against the store; nothing here touches a worker, a provider
 //! or a credential: faces and workers meet in the store.
 
+pub mod acts;
 pub mod bulk;
 mod jobs;
 pub mod lines;

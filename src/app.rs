@@ -1,12 +1,12 @@
 //! The composition root: builds everything once, from the configuration, and hands values and handles to the rest.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, SkewError};
 use crate::config::Config;
 use crate::failure::{Rules, RulesError};
 use crate::provider::Providers;
 use crate::scheduler;
-use crate::store::sqlite::{OpenOptions, Sqlite};
-use crate::store::{self, ScopeConfig, ScopeKey, Store};
+use crate::store::sqlite::{OpenOptions, Sqlite, care};
+use crate::store::{self, Check, Schema, ScopeConfig, ScopeKey, Store};
 use crate::worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,37 @@ pub fn rules(config: &Config) -> Result<Rules, RulesError> {
 /// # Errors
 /// Why it cannot be opened.
 pub async fn open_store(config: &Config) -> store::Result<Sqlite> {
-    Sqlite::open(&config.database, Clock::system(), OpenOptions::default()).await
+    let wrong = |error: SkewError| store::Error::Open { url: config.database.clone(), why: error.to_string() };
+    Sqlite::open(&config.database, Clock::of_process().map_err(wrong)?, OpenOptions::default()).await
+}
+
+/// Every check of the database that the configuration names. Makes and changes nothing.
+pub async fn checks(config: &Config, now_ms: i64) -> Vec<Check> {
+    care::checks(&config.database, now_ms).await
+}
+
+/// The schema of the database that the configuration names.
+///
+/// # Errors
+/// Why it cannot be looked at.
+pub async fn schema(config: &Config) -> store::Result<Schema> {
+    care::schema(&config.database).await
+}
+
+/// Brings that database to this release's schema. Returns the schema as it was.
+///
+/// # Errors
+/// Why it cannot be brought there.
+pub async fn migrate(config: &Config) -> store::Result<Schema> {
+    care::up(&config.database).await
+}
+
+/// Where that database is other than this release's migrations make it; empty: nowhere.
+///
+/// # Errors
+/// Why it cannot be looked at.
+pub async fn differences(config: &Config) -> store::Result<Vec<String>> {
+    care::differences(&config.database).await
 }
 
 /// What a process that executes turns is made of.

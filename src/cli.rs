@@ -4,11 +4,13 @@
 //! [`trouble::Trouble`]. Nothing here decides anything about jobs, failures or holds: that is asked of the store and of
 //! the modules that own it.
 
+mod act;
 mod args;
-mod cancel;
 pub mod classify;
+mod completions;
 mod config_check;
 mod demo;
+mod doctor;
 mod failures;
 mod filter;
 mod find;
@@ -16,7 +18,10 @@ mod holds;
 mod input;
 mod job;
 mod jobs;
+mod migrate;
 mod out;
+mod preview;
+mod queues;
 mod resets;
 mod results;
 mod run;
@@ -26,9 +31,12 @@ mod sim;
 mod submit;
 mod table;
 mod trouble;
+mod usage;
 mod wait;
 mod words;
 
+use crate::agent::Directory;
+use crate::api::acts::Act;
 use crate::config::Config;
 use crate::store::Store;
 use args::{Cli, Command, ConfigCommand, Stored};
@@ -47,7 +55,7 @@ pub fn main() -> ExitCode {
     let mut out = Out::new(cli.json);
     let exit = match command(&cli, &mut out) {
         Ok(exit) => exit,
-        Err(trouble) => trouble.tell(cli.json),
+        Err(trouble) => trouble.in_flags().tell(cli.json),
     };
     ExitCode::from(exit.code())
 }
@@ -58,6 +66,9 @@ fn command(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
         Command::Config { command: ConfigCommand::Check } => config_check::run(cli, out),
         Command::Sim(args) => sim::run(args, out),
         Command::Demo(args) => runtime()?.block_on(demo::run(args, out)),
+        Command::Doctor(args) => runtime()?.block_on(doctor::run(args, cli, out)),
+        Command::Migrate(args) => runtime()?.block_on(migrate::run(args, cli, out)),
+        Command::Completions(args) => completions::run(args, out),
         Command::Stored(stored) => runtime()?.block_on(on_store(stored, cli, out)),
     }
 }
@@ -69,25 +80,38 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 /// Commands that work on the database.
 async fn on_store(command: &Stored, cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
     let config = cli.load()?.config;
-    let store = crate::app::open_store(&config).await?;
+    let named = |trouble: Trouble| trouble.of_database(&config.database);
+    let store = crate::app::open_store(&config).await.map_err(|error| named(error.into()))?;
     let outcome = with_store(command, store.clone(), &config, out).await;
     // However it ended: whoever closes last folds the log into the file, so that the one file is the whole database.
     store.close().await;
-    outcome
+    outcome.map_err(named)
 }
 
 async fn with_store<S: Store>(command: &Stored, store: S, config: &Config, out: &mut Out) -> Result<Exit, Trouble> {
+    let directory = || Directory::of(config);
     match command {
         Stored::Serve(args) => serve::serve(store, config, args, out).await,
         Stored::Worker(args) => serve::worker(store, config, args, out).await,
         Stored::Submit(args) => submit::run(store, config, args, out).await,
         Stored::Run(args) => run::run(store, config, args, out).await,
         Stored::Results(args) => results::run(&store, args, out).await,
-        Stored::Cancel(args) => cancel::run(&store, args, out).await,
         Stored::Jobs(args) => jobs::run(&store, args, out).await,
         Stored::Job(args) => job::run(&store, args, out).await,
         Stored::Failures(args) => failures::run(&store, args, out).await,
         Stored::Resets(args) => resets::run(&store, args, out).await,
-        Stored::Holds(args) => holds::run(&store, args, out).await,
+        Stored::Holds(args) => holds::run(&store, &directory(), args, out).await,
+        Stored::Usage(args) => usage::run(&store, args, out).await,
+        Stored::Queues(args) => queues::run(&store, args, out).await,
+        Stored::Cancel(which) => act::run(&store, &directory(), Act::Cancel, which, &[], out).await,
+        Stored::Delete(args) => act::run(&store, &directory(), Act::Delete, &args.which, &args.own(), out).await,
+        Stored::Requeue(which) => act::run(&store, &directory(), Act::Requeue, which, &[], out).await,
+        Stored::Resume(which) => act::run(&store, &directory(), Act::Resume, which, &[], out).await,
+        Stored::Reprioritise(args) => {
+            act::run(&store, &directory(), Act::Reprioritise(args.priority), &args.which, &[], out).await
+        }
+        Stored::Pause(args) => {
+            act::run(&store, &directory(), Act::Pause(args.reason.clone()), &args.which, &[], out).await
+        }
     }
 }

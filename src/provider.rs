@@ -18,7 +18,7 @@ mod sink;
 
 pub use chat::MAX_ANSWER_TEXT;
 pub use entry::{Provider, ProviderError, Providers, check_call, check_model};
-pub use key::KeyGap;
+pub use key::{KeyGap, key_gap};
 pub use raw::{MAX_ERROR_BODY, MAX_RAW_RESPONSE, raw_path};
 pub use request::CallError;
 

@@ -12,10 +12,12 @@
 //!   that tests own the clock.
 //! * Documents are text and come back byte for byte.
 
+mod care;
 mod ledger;
 mod resets;
 mod rows;
 pub mod sqlite;
+pub use care::{Check, Level, Schema};
 pub use rows::*;
 pub use sqlite::Sqlite;
 

@@ -1,18 +1,23 @@
 //! What can be asked for on the command line.
 
-use super::cancel::CancelArgs;
+use super::act::{EndedArgs, PauseArgs, ReprioritiseArgs, Which};
 use super::classify::ClassifyArgs;
+use super::completions::CompletionsArgs;
 use super::demo::DemoArgs;
+use super::doctor::DoctorArgs;
 use super::failures::FailuresArgs;
 use super::holds::HoldsArgs;
 use super::job::JobArgs;
 use super::jobs::JobsArgs;
+use super::migrate::MigrateArgs;
+use super::queues::QueuesArgs;
 use super::resets::ResetsArgs;
 use super::results::ResultsArgs;
 use super::run::RunArgs;
 use super::serve::{ServeArgs, WorkerArgs};
 use super::sim::SimArgs;
 use super::submit::SubmitArgs;
+use super::usage::UsageArgs;
 use crate::config::{Config, Loaded, Overrides};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -59,6 +64,17 @@ pub enum Command {
     /// Run the simulated provider alone, until it is interrupted
     #[command(after_help = "Example: reprieve sim --scenario metered --port 7172")]
     Sim(SimArgs),
+    /// Check everything that a run stands on: file, schema, integrity, disk, workers, keys, clock
+    ///
+    /// One line a check: ok, warn or fail, and what to do. Changes nothing. Exits 1 if a check fails.
+    #[command(after_help = "Example: reprieve --config reprieve.toml doctor")]
+    Doctor(DoctorArgs),
+    /// Look at the database's schema, or bring it to this release's
+    #[command(after_help = "Example: reprieve migrate status")]
+    Migrate(MigrateArgs),
+    /// Print a script that completes these commands in a shell
+    #[command(after_help = "Example: reprieve completions bash > ~/.local/share/bash-completion/completions/reprieve")]
+    Completions(CompletionsArgs),
     /// Look at the configuration
     Config {
         #[command(subcommand)]
@@ -81,29 +97,76 @@ pub enum Stored {
     )]
     Submit(SubmitArgs),
     /// Ask one prompt and print the answer as it comes
-    #[command(after_help = "Example: reprieve run \"Why is the sky blue?\" --model gpt-4o-mini --max-wait 5m")]
+    #[command(
+        after_help = "Examples: reprieve run \"Why is the sky blue?\" --model gpt-4o-mini --max-wait 5m\n          git diff | reprieve run - --model gpt-4o-mini"
+    )]
     Run(RunArgs),
-    /// Print ended jobs in the order they ended, one JSON object a line
-    #[command(after_help = "Example: reprieve results --label run=monday --since 24h")]
-    Results(ResultsArgs),
-    /// Cancel jobs: waiting ones end at once, running ones are asked to stop
-    #[command(after_help = "Example: reprieve cancel 0199c2f4…9c2e")]
-    Cancel(CancelArgs),
     /// List jobs, newest first: their state, and why they wait or how they ended
     #[command(after_help = "Example: reprieve jobs --state deferred,running --queue nightly")]
     Jobs(JobsArgs),
     /// Show one job whole: why it waits, its turns and sends, its transcript
     #[command(after_help = "Example: reprieve job 0199c2f4…9c2e")]
     Job(JobArgs),
+    /// Print ended jobs in the order they ended, one JSON object a line
+    #[command(
+        after_help = "Examples: reprieve results --label run=monday --since 24h\n          reprieve results --follow --cursor ZS4xMg >> results.jsonl"
+    )]
+    Results(ResultsArgs),
+    /// Count tokens and sends, retried ones included
+    #[command(
+        after_help = "Examples: reprieve usage --by label.team --since 7d\n          reprieve usage --by day --model gpt-4o"
+    )]
+    Usage(UsageArgs),
     /// List or count what failed, newest first
-    #[command(after_help = "Example: reprieve failures --since 24h --by cause")]
+    #[command(
+        after_help = "Examples: reprieve failures --since 24h --by cause\n          reprieve failures --cause rate_limit --include-retried"
+    )]
     Failures(FailuresArgs),
     /// List refusals: which reset was named, where it was read, and whether it was kept
     #[command(after_help = "Example: reprieve resets --source retry-after --since 7d")]
     Resets(ResetsArgs),
-    /// List what is closed, until when and who said so; or lift it
-    #[command(after_help = "Example: reprieve holds --provider api.openai.com")]
+    /// List what is closed, until when and who said so; close a scope by hand, or lift its hold
+    #[command(
+        after_help = "Examples: reprieve holds --provider api.openai.com\n          reprieve holds 0199c2f4-1b2c-7d3e-8f40-516273849c2e"
+    )]
     Holds(HoldsArgs),
+    /// List queues and what stands in them; pause one, or let it go on
+    #[command(after_help = "Example: reprieve queues")]
+    Queues(QueuesArgs),
+    /// Cancel jobs: waiting ones end at once, running ones are asked to stop
+    ///
+    /// By ids, or by filters: then every live job that they match, as of now.
+    #[command(
+        after_help = "Examples: reprieve cancel 0199c2f4…9c2e\n          reprieve cancel --label run=monday --dry-run"
+    )]
+    Cancel(Which),
+    /// Delete ended jobs and all that is kept of them
+    ///
+    /// By ids, or by filters: then every ended job that they match, as of now.
+    #[command(
+        after_help = "Examples: reprieve delete 0199c2f4…9c2e\n          reprieve delete --state succeeded --until 30d --time ended --dry-run"
+    )]
+    Delete(EndedArgs),
+    /// End the backoff of jobs: they go again at once, as far as holds permit
+    ///
+    /// By ids, or by filters: then every waiting job that they match, as of now. Holds stand, and so does `not_before`.
+    #[command(after_help = "Example: reprieve requeue --why backoff --provider api.openai.com --dry-run")]
+    Requeue(Which),
+    /// Give live jobs another priority
+    ///
+    /// By ids, or by filters: then every live job that they match, as of now.
+    #[command(after_help = "Example: reprieve reprioritise --priority 10 --label run=monday --dry-run")]
+    Reprioritise(ReprioritiseArgs),
+    /// Pause jobs: no further turn of them starts; what runs finishes, deadlines run on
+    ///
+    /// By ids, or by filters: then every live job that they match, as of now. `queues pause` pauses what is to come, too.
+    #[command(after_help = "Example: reprieve pause --label run=monday --reason \"wrong prompt\" --dry-run")]
+    Pause(PauseArgs),
+    /// Let paused jobs go on
+    ///
+    /// By ids, or by filters: then every paused job that they match, as of now.
+    #[command(after_help = "Example: reprieve resume --label run=monday")]
+    Resume(Which),
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,11 +1,14 @@
-//! `holds`: what is closed, until when and who said so; and lifting it by hand.
+//! `holds`: what is closed, until when and who said so; one hold with its events; and closing and lifting by hand.
 
-use super::filter::Filter;
+mod by_hand;
+mod show;
+
+use super::filter::{self, Pair};
 use super::out::Out;
-use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
-use crate::api::{Kind, shapes, words};
-use crate::store::{HoldId, HoldRelease, HoldRow, Query, Store};
+use crate::agent::Directory;
+use crate::api::{Kind, parameters, shapes};
+use crate::store::{HoldId, HoldRow, Query, Store};
 use clap::{Args, Subcommand};
 
 #[derive(Args, Clone, Debug, Default)]
@@ -13,130 +16,108 @@ use clap::{Args, Subcommand};
 pub struct HoldsArgs {
     #[command(subcommand)]
     pub command: Option<HoldsCommand>,
+    /// One hold with all that befell it, by its whole id
+    #[arg(value_name = "ID", value_parser = hold_id)]
+    pub id: Option<HoldId>,
     /// Also holds that have ended
-    #[arg(long)]
-    pub all: bool,
+    #[arg(long, alias = "all")]
+    pub include_ended: bool,
     #[command(flatten)]
-    pub filter: Filter,
+    pub filter: ScopeFilter,
+    /// At most so many, 1 to 1000 [default: 50]
+    #[arg(long, value_name = "N", help_heading = "Paging")]
+    pub limit: Option<String>,
+}
+
+/// Which scopes, and when.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Filters")]
+pub struct ScopeFilter {
+    /// Only what was opened later: how long ago (24h), a date or an instant, UTC
+    #[arg(long, value_name = "AGO|DATE")]
+    pub since: Option<String>,
+    /// Only what was opened earlier, written likewise
+    #[arg(long, value_name = "AGO|DATE")]
+    pub until: Option<String>,
+    /// Only these providers: their identities, as scopes show them
+    #[arg(long)]
+    pub provider: Option<String>,
+    /// Only these accounts, as scopes show them
+    #[arg(long)]
+    pub account: Option<String>,
+    /// Only these models
+    #[arg(long)]
+    pub model: Option<String>,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum HoldsCommand {
+    /// Close a scope: none of its turns is sent until then, whatever its provider says
+    ///
+    /// Until --until or --for; without either until somebody releases it. A scope that is closed already is dated anew.
+    #[command(
+        after_help = "Examples: reprieve holds close --provider api.openai.com --account main --for 2h --reason \"bill unpaid\"\n          reprieve holds close --provider api.openai.com --account main --model gpt-4o"
+    )]
+    Close(by_hand::CloseArgs),
     /// Lift holds before their time: one probe goes at once, the rest follow if it is answered
     #[command(
         after_help = "Examples: reprieve holds release 0199c2f4-1b2c-7d3e-8f40-516273849c2e\n          reprieve holds release --provider api.openai.com --account main --reason paid"
     )]
-    Release(ReleaseArgs),
-}
-
-#[derive(Args, Clone, Debug, Default)]
-pub struct ReleaseArgs {
-    /// The hold, by its whole id
-    #[arg(value_parser = hold_id, conflicts_with_all = ["provider", "account", "model"], required_unless_present_any = ["provider", "account", "model"])]
-    pub id: Option<HoldId>,
-    /// All open holds of this provider
-    #[arg(long)]
-    pub provider: Option<String>,
-    /// All open holds of this account
-    #[arg(long)]
-    pub account: Option<String>,
-    /// All open holds of this model
-    #[arg(long)]
-    pub model: Option<String>,
-    /// Why; kept with the hold
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
+    Release(by_hand::ReleaseArgs),
 }
 
 fn hold_id(text: &str) -> Result<HoldId, String> {
     text.parse().map_err(|_| "no id of a hold; write it whole, as `reprieve holds` shows it".to_owned())
 }
 
-pub async fn run<S: Store>(store: &S, args: &HoldsArgs, out: &mut Out) -> Result<Exit, Trouble> {
-    let now_ms = store.clock().now_ms();
-    if let Some(HoldsCommand::Release(release)) = &args.command {
-        return lift(store, release, out).await;
+pub async fn run<S: Store>(store: &S, directory: &Directory, args: &HoldsArgs, out: &mut Out) -> Result<Exit, Trouble> {
+    match &args.command {
+        Some(HoldsCommand::Close(close)) => return by_hand::close(store, directory, close, out).await,
+        Some(HoldsCommand::Release(release)) => return by_hand::release(store, release, out).await,
+        None => {}
     }
-    let query = Query { include_ended: args.all, ..args.filter.query(&[], &[], now_ms)? };
-    let holds = store.holds(query).await?;
-    show(holds, now_ms, out)?;
+    if let Some(id) = args.id {
+        return one(store, id, out).await;
+    }
+    let now_ms = store.clock().now_ms();
+    let filter = &args.filter;
+    let pairs: [Pair<'_>; 6] = [
+        ("since", filter.since.as_deref()),
+        ("until", filter.until.as_deref()),
+        ("provider", filter.provider.as_deref()),
+        ("account", filter.account.as_deref()),
+        ("model", filter.model.as_deref()),
+        ("limit", args.limit.as_deref()),
+    ];
+    let query = Query { include_ended: args.include_ended, ..filter::query(&pairs, &[], now_ms)? };
+    show::list(store.holds(query).await?, now_ms, out)?;
     Ok(Exit::Done)
 }
 
-fn show(holds: Vec<HoldRow>, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
-    if out.json {
-        let items: Vec<_> = holds.into_iter().map(shapes::Hold::from).collect();
-        out.document(&shapes::List { items, next_cursor: None })?;
-    } else if holds.is_empty() {
-        out.line("No scope is closed. Nothing waits for a provider's clock.")?;
-    } else {
-        for hold in &holds {
-            let until = match (hold.ended_ms, hold.until_ms) {
-                (Some(ended_ms), _) => {
-                    let how = hold.end.as_deref().unwrap_or("unknown");
-                    format!("ended {}: {how}", words::instant_and_distance(ended_ms, now_ms))
-                }
-                (None, Some(until_ms)) => format!("until {}", words::instant_and_distance(until_ms, now_ms)),
-                (None, None) => "until somebody lifts it".to_owned(),
-            };
-            out.line(format!("{}  {until}", words::scope(&hold.scope)))?;
-            let mut table = Table::new(&[("", Align::Left), ("", Align::Flexible)]);
-            for (label, value) in fields(hold, now_ms) {
-                table.row(vec![format!("  {label}"), value]);
-            }
-            for line in table.lines(out.width(), out.colours()).into_iter().skip(1) {
-                out.line(line)?;
-            }
+async fn one<S: Store>(store: &S, id: HoldId, out: &mut Out) -> Result<Exit, Trouble> {
+    let now_ms = store.clock().now_ms();
+    let hold = find(store, id).await?;
+    let hold = hold.ok_or_else(|| {
+        Trouble::new(Kind::NotFound, format!("there is no hold {id}; `reprieve holds --include-ended` lists them"))
+    })?;
+    let events = store.hold_events(id).await?;
+    show::one(hold, events, now_ms, out)?;
+    Ok(Exit::Done)
+}
+
+/// A hold by its id, among the open ones, else among the newest that have ended.
+async fn find<S: Store>(store: &S, id: HoldId) -> Result<Option<HoldRow>, Trouble> {
+    for include_ended in [false, true] {
+        let now_ms = store.clock().now_ms();
+        let query = Query { include_ended, limit: parameters::MAX_LIMIT, now_ms, ..Query::default() };
+        if let Some(hold) = store.holds(query).await?.into_iter().find(|hold| hold.id == id) {
+            return Ok(Some(hold));
         }
     }
-    out.flush()
+    Ok(None)
 }
 
-fn fields(hold: &HoldRow, now_ms: i64) -> Vec<(&'static str, String)> {
-    let kind = hold.kind.as_ref().map_or_else(String::new, |kind| format!(" ({})", super::failures::word(kind)));
-    let raw = hold.raw.as_deref().map_or_else(String::new, |raw| format!(": {raw}"));
-    let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let mut fields = vec![
-        ("hold", hold.id.to_string()),
-        ("why", format!("{}{kind}", hold.cause)),
-        ("read from", format!("{}{raw}", hold.source)),
-        ("opened", words::instant_and_distance(hold.opened_ms, now_ms)),
-    ];
-    if hold.extended > 0 {
-        fields.push(("extended", times(hold.extended)));
-    }
-    if hold.barren > 0 {
-        fields.push(("refused", format!("{} at or after the instant promised", times(hold.barren))));
-    }
-    fields.push(("waiting", format!("{} turns", words::count(hold.waiting))));
-    if let Some(job) = hold.probe {
-        fields.push(("probe", format!("job {}", words::short_id(job))));
-    }
-    fields
-}
-
-async fn lift<S: Store>(store: &S, args: &ReleaseArgs, out: &mut Out) -> Result<Exit, Trouble> {
-    let now_ms = store.clock().now_ms();
-    let ids = if let Some(id) = args.id {
-        vec![id]
-    } else {
-        let filter = Filter {
-            provider: args.provider.clone(),
-            account: args.account.clone(),
-            model: args.model.clone(),
-            limit: Some(crate::api::parameters::MAX_LIMIT.to_string()),
-            ..Filter::default()
-        };
-        store.holds(filter.query(&[], &[], now_ms)?).await?.into_iter().map(|hold| hold.id).collect()
-    };
-    let mut lifted = Vec::new();
-    for id in ids {
-        let release = HoldRelease { id, by: "command line".to_owned(), reason: args.reason.clone(), now_ms };
-        lifted.extend(store.release_hold(release).await?);
-    }
-    if lifted.is_empty() {
-        return Err(Trouble::new(Kind::NotFound, "no open hold matches; `reprieve holds` lists them"));
-    }
-    show(lifted, now_ms, out)?;
-    Ok(Exit::Done)
+/// The document of holds.
+fn document(holds: Vec<HoldRow>) -> shapes::List<shapes::Hold> {
+    shapes::List { items: holds.into_iter().map(shapes::Hold::from).collect(), next_cursor: None }
 }

@@ -5,7 +5,7 @@ use super::find;
 use super::out::Out;
 use super::table::{Align, Table, printable};
 use super::trouble::{Exit, Trouble};
-use super::words::ending;
+use super::words::{ending, wrapped};
 use crate::agent::response::Response;
 use crate::agent::{Body, JobSpec};
 use crate::api::why::{self, Why};
@@ -97,25 +97,6 @@ fn head(job: &JobRow, why: Option<Why>, now_ms: i64, out: &mut Out) -> Result<()
         }
     }
     Ok(())
-}
-
-/// Text in lines of at most `width` columns, broken at blanks where it can be.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    use unicode_width::UnicodeWidthStr;
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let fits = |line: &str| line.is_empty() || line.width() + 1 + word.width() <= width;
-        if !lines.last().is_some_and(|line| fits(line)) {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
 }
 
 fn record(turn: &TurnView, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {

@@ -1,10 +1,12 @@
 //! `resets`: who named a clock, what was selected and why, and whether the provider kept its word.
 
-use super::filter::Filter;
+mod accuracy;
+
+use super::filter::{self, Filter, Paging};
 use super::out::Out;
 use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
-use super::words::{more, source_in_brief};
+use super::words::{more, next, source_in_brief};
 use crate::api::{shapes, words};
 use crate::duration;
 use crate::store::{ResetRow, Store};
@@ -12,20 +14,40 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ResetsArgs {
-    /// Only refusals with a candidate of this name: a header, or a pointer into the body
-    #[arg(long, value_name = "NAME")]
-    pub source: Option<String>,
-    /// Only refusals with a candidate of this verdict
+    /// How well each source keeps its word, the worst first
     #[arg(long)]
+    pub accuracy: bool,
+    /// Only refusals with a candidate of this name: a header, or a pointer into the body
+    #[arg(long, value_name = "NAME", help_heading = "Filters")]
+    pub source: Option<String>,
+    /// Only refusals with a candidate of this verdict: `selected`, `earlier`, `not_exhausted`, `other_kind`,
+    /// `malformed`, `past`, `implausible`
+    #[arg(long, help_heading = "Filters")]
     pub verdict: Option<String>,
+    /// Only what became of it: `kept`, `refused_again`, `released`, `cancelled`, `not_tested`
+    #[arg(long, help_heading = "Filters")]
+    pub word: Option<String>,
     #[command(flatten)]
     pub filter: Filter,
+    #[command(flatten)]
+    pub paging: Paging,
 }
 
 pub async fn run<S: Store>(store: &S, args: &ResetsArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let now_ms = store.clock().now_ms();
-    let own = [("source", args.source.as_deref()), ("verdict", args.verdict.as_deref())];
-    let page = store.resets(args.filter.query(&own, &[], now_ms)?).await?;
+    let own =
+        vec![("source", args.source.as_deref()), ("verdict", args.verdict.as_deref()), ("word", args.word.as_deref())];
+    let query = filter::query(&[own, args.filter.pairs(), args.paging.pairs()].concat(), &[], now_ms)?;
+    if args.accuracy {
+        for (flag, given) in [("--verdict", &args.verdict), ("--word", &args.word), ("--cursor", &args.paging.cursor)] {
+            if given.is_some() {
+                return Err(Trouble::usage(format!("--accuracy counts whole sources; leave out {flag}")));
+            }
+        }
+        accuracy::show(store.reset_accuracy(query).await?, out)?;
+        return Ok(Exit::Done);
+    }
+    let page = store.resets(query).await?;
     if out.json {
         out.document(&shapes::List::of(page, shapes::Reset::from))?;
     } else if page.items.is_empty() {
@@ -36,6 +58,7 @@ pub async fn run<S: Store>(store: &S, args: &ResetsArgs, out: &mut Out) -> Resul
             out.line(line)?;
         }
         more(page.next_cursor.as_deref(), out)?;
+        next("resets --accuracy", "how well each source keeps its word", out)?;
     }
     out.flush()?;
     Ok(Exit::Done)

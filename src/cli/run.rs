@@ -5,8 +5,8 @@ use super::service::Signals;
 use super::table::printable;
 use super::trouble::{Exit, Trouble};
 use super::wait::{INTERRUPTED, start_if_needed};
-use super::words::ending;
-use crate::agent::{Directory, SpecError, accept};
+use super::words::{ending, next};
+use crate::agent::{Directory, SpecError, accept, limits};
 use crate::api::{Kind, Problem, shapes, why, words};
 use crate::config::Config;
 use crate::duration;
@@ -14,14 +14,15 @@ use crate::store::{JobId, JobRow, JobState, Store, Submitted};
 use crate::worker::{Live, LiveEvent};
 use clap::Args;
 use serde_json::{Map, Value};
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct RunArgs {
-    /// What is asked
+    /// What is asked; - reads it from stdin
     pub prompt: String,
     /// The model, as its provider calls it
     #[arg(long)]
@@ -48,7 +49,8 @@ enum Heard {
 }
 
 pub async fn run<S: Store>(store: S, config: &Config, args: &RunArgs, out: &mut Out) -> Result<Exit, Trouble> {
-    let job = accept(&spec(args), &Directory::of(config), store.clock().now_ms(), None).map_err(in_flags)?;
+    let prompt = prompt(&args.prompt)?;
+    let job = accept(&spec(&prompt, args), &Directory::of(config), store.clock().now_ms(), None).map_err(in_flags)?;
     let (id, queue) = (job.id, job.lane.queue.clone());
     let (live, mut heard) = listener(id);
     let live = (!out.json).then_some(live);
@@ -80,14 +82,33 @@ fn in_flags(error: SpecError) -> Problem {
     }
 }
 
+/// The prompt as it stands, or of stdin.
+fn prompt(said: &str) -> Result<Cow<'_, str>, Trouble> {
+    if said != "-" {
+        return Ok(said.into());
+    }
+    let most = limits::JOB_BYTES;
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        let what = format!("a job may have {most} bytes, and stdin has more");
+        return Err(Problem::new(Kind::TooLarge, what).at("PROMPT").into());
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if text.trim().is_empty() => Err(Trouble::parameter("PROMPT", "stdin holds nothing to ask")),
+        Ok(text) => Ok(text.into()),
+        Err(_) => Err(Trouble::parameter("PROMPT", "stdin is no UTF-8 text")),
+    }
+}
+
 /// The job of a prompt.
-fn spec(args: &RunArgs) -> String {
+fn spec(prompt: &str, args: &RunArgs) -> String {
     let mut spec = Map::new();
     spec.insert("model".into(), args.model.clone().into());
     if let Some(provider) = &args.provider {
         spec.insert("provider".into(), provider.clone().into());
     }
-    spec.insert("input".into(), args.prompt.clone().into());
+    spec.insert("input".into(), prompt.into());
     Value::Object(spec).to_string()
 }
 
@@ -186,6 +207,7 @@ fn left(id: JobId, until_ms: Option<i64>, now_ms: i64, out: &mut Out) -> Result<
             |until_ms| format!("until {}", words::instant_and_distance(until_ms, now_ms)),
         );
         out.line(format!("{id} waits {until}; it stays queued"))?;
+        next(&format!("explain {id}"), "who said so", out)?;
     }
     out.flush()?;
     Ok(Exit::Failed)

@@ -35,14 +35,22 @@ pub struct WorkerArgs {
 
 /// A queue's name, or `*`; a worker of a queue that cannot be would wait for ever.
 fn queue(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Ok(text.to_owned());
+    }
+    queue_name(text).map_err(|why| format!("{why}, or * for all"))
+}
+
+/// A queue's name.
+///
+/// # Errors
+/// What would be one.
+pub(super) fn queue_name(text: &str) -> Result<String, String> {
     let named = crate::agent::limits::NAME_BYTES >= text.len()
         && !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
-    if named || text == "*" {
-        Ok(text.to_owned())
-    } else {
-        Err("no name of a queue; write 1 to 64 characters of A-Z a-z 0-9 _ . -, or * for all".to_owned())
-    }
+    let wrong = || "no name of a queue; write 1 to 64 characters of A-Z a-z 0-9 _ . -".to_owned();
+    named.then(|| text.to_owned()).ok_or_else(wrong)
 }
 
 pub async fn serve<S: Store>(store: S, config: &Config, args: &ServeArgs, out: &mut Out) -> Result<Exit, Trouble> {

@@ -25,6 +25,12 @@ impl Paint {
         }
     }
 
+    /// A word in this colour, where colours are wanted.
+    #[must_use]
+    pub fn on(self, word: &str, colours: bool) -> String {
+        if colours && self != Self::Plain { format!("{}{word}\u{1b}[0m", self.code()) } else { word.to_owned() }
+    }
+
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",

@@ -49,6 +49,45 @@ impl Trouble {
         Self::new(Kind::Usage, detail)
     }
 
+    /// A flag whose value is none.
+    #[must_use]
+    pub fn parameter(flag: &str, detail: impl Into<String>) -> Self {
+        Self::Problem(Box::new(Problem::new(Kind::Parameter, detail).at(flag)))
+    }
+
+    /// A problem of the database, by its name where it does not name itself.
+    #[must_use]
+    pub fn of_database(self, url: &str) -> Self {
+        match self {
+            Self::Problem(mut problem) if problem.kind == Kind::Store && problem.at.is_none() => {
+                let shown = without_credentials(url);
+                let path = url.split_once("://").map_or(url, |(_, path)| path);
+                if !problem.detail.contains(path) && !problem.detail.contains(&shown) {
+                    problem.at = Some(shown);
+                }
+                Self::Problem(problem)
+            }
+            other => other,
+        }
+    }
+
+    /// A parameter's place in the words of the command line: `--include-retried`, not `include_retried`.
+    #[must_use]
+    pub fn in_flags(self) -> Self {
+        match self {
+            Self::Problem(mut problem) if problem.kind == Kind::Parameter => {
+                let flag = |name: String| match name.strip_prefix("label.") {
+                    Some(_) => "--label".to_owned(),
+                    None if name.starts_with("--") => name,
+                    None => format!("--{}", name.replace('_', "-")),
+                };
+                problem.at = problem.at.map(flag);
+                Self::Problem(problem)
+            }
+            other => other,
+        }
+    }
+
     /// Says it on stderr, and how to exit.
     #[must_use]
     pub fn tell(&self, json: bool) -> Exit {
@@ -108,6 +147,16 @@ impl From<io::Error> for Trouble {
             return Self::NobodyReads;
         }
         Self::new(Kind::Internal, format!("writing failed: {error}"))
+    }
+}
+
+/// A database's URL as it may be shown: user and password stay out.
+#[must_use]
+pub fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    match rest.split_once('/').unwrap_or((rest, "")).0.rsplit_once('@') {
+        Some((credentials, _)) => format!("{scheme}://{}", rest.get(credentials.len() + 1..).unwrap_or_default()),
+        None => url.to_owned(),
     }
 }
 

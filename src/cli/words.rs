@@ -30,6 +30,26 @@ pub fn source_in_brief(source: &str) -> &str {
     source.strip_prefix('/').map_or(source, |pointer| pointer.rsplit('/').next().unwrap_or(pointer))
 }
 
+/// Text in lines of at most `width` columns, broken at blanks where it can be.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr;
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let fits = |line: &str| line.is_empty() || line.width() + 1 + word.width() <= width;
+        if !lines.last().is_some_and(|line| fits(line)) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 /// How to get the next page of a list.
 ///
 /// # Errors
@@ -39,6 +59,14 @@ pub fn more(cursor: Option<&str>, out: &mut Out) -> Result<(), Trouble> {
         Some(cursor) => out.line(format!("more: the same with --cursor {cursor}")),
         None => Ok(()),
     }
+}
+
+/// The command that one would want next.
+///
+/// # Errors
+/// When stdout is closed or full.
+pub fn next(command: &str, why: &str, out: &mut Out) -> Result<(), Trouble> {
+    out.line(format!("next: reprieve {command}  ({why})"))
 }
 
 #[cfg(test)]

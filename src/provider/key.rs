@@ -23,6 +23,12 @@ pub enum KeyGap {
     Unsendable,
 }
 
+/// What is wrong with an entry's key as it stands; `None`: it can be sent, or none is needed.
+#[must_use]
+pub fn key_gap(key: &config::Key) -> Option<KeyGap> {
+    KeySource::new(key.clone()).current().err()
+}
+
 /// Where an entry's key comes from, and the last one read from a file.
 pub(super) struct KeySource {
     key: config::Key,

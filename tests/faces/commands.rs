@@ -126,7 +126,7 @@ async fn a_database_that_another_process_locks_is_waited_for_and_then_said_to_be
     let _lock = on(&place, &["BEGIN IMMEDIATE"]).await;
     let said = run(&place, &["submit", "good.json"]);
     assert_eq!((said.code, said.out.as_str()), (3, ""), "{said:?}");
-    assert!(said.err.starts_with("error: the database is locked by another process"), "{said:?}");
+    assert!(said.err.starts_with("error: sqlite://r.db: the database is locked by another process"), "{said:?}");
 }
 
 #[test]

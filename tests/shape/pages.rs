@@ -30,8 +30,11 @@ fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A source without comments and without the unit tests at its end.
+/// A source without comments and without unit tests, at its end or in a file of their own.
 pub fn source(path: &str) -> String {
+    if path.ends_with("/tests.rs") {
+        return String::new();
+    }
     let text = read(path);
     let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")

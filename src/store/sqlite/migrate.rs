@@ -2,13 +2,16 @@
 //! everything happens inside one `BEGIN EXCLUSIVE`, and the version stands in the file's header (`user_version`).
 
 use super::conn::Conn;
-use crate::store::{Error, Result};
+use crate::store::{Error, Result, Schema};
 
-/// One script a version, from 1.
-const SCRIPTS: &[&str] = &[
-    include_str!("../../../migrations/sqlite/0001_initial.sql"),
-    include_str!("../../../migrations/sqlite/0002_steering.sql"),
-];
+macro_rules! script {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")))
+    };
+}
+
+/// One script a version, from 1, under its file's name.
+const SCRIPTS: &[(&str, &str)] = &[script!("0001_initial"), script!("0002_steering")];
 
 /// Marks a file as ours in its header: `RPRV`.
 const APPLICATION: i64 = 0x5250_5256;
@@ -16,6 +19,18 @@ const APPLICATION: i64 = 0x5250_5256;
 /// The schema that this release knows.
 pub(super) fn known() -> i64 {
     i64::try_from(SCRIPTS.len()).unwrap_or(i64::MAX)
+}
+
+/// This release's schema beside a file's.
+pub(super) fn schema(found: i64) -> Schema {
+    let applied = usize::try_from(found).unwrap_or(0);
+    let pending = SCRIPTS.iter().skip(applied).map(|(name, _)| (*name).to_owned()).collect();
+    Schema { found: Some(found), known: known(), pending }
+}
+
+/// The schema that a file has; 0: none yet. Changes nothing.
+pub(super) async fn version(conn: &mut Conn) -> Result<i64> {
+    found(conn).await
 }
 
 /// Brings the file to this release's schema, or refuses it.
@@ -38,7 +53,7 @@ pub(super) async fn run(conn: &mut Conn) -> Result<()> {
 async fn apply(conn: &mut Conn) -> Result<()> {
     // Another process may have been faster.
     let found = found(conn).await?;
-    for (version, script) in (1_i64..).zip(SCRIPTS) {
+    for (version, (_, script)) in (1_i64..).zip(SCRIPTS) {
         if version > found {
             conn.script(script).await?;
         }

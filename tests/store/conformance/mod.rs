@@ -2,10 +2,13 @@
 
 pub mod audit;
 mod build;
+pub mod by_hand;
 pub mod claim;
 pub mod complete;
 pub mod holds;
 pub mod lists;
+pub mod messages;
+pub mod schedules;
 pub mod sequences;
 pub mod standing;
 pub mod steer;

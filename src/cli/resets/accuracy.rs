@@ -1,0 +1,62 @@
+//! `resets --accuracy`: how well each source of each vendor keeps its word.
+
+use super::super::out::Out;
+use super::super::table::{Align, Table};
+use super::super::trouble::Trouble;
+use super::super::words::{next, source_in_brief};
+use crate::api::{shapes, words};
+use crate::duration;
+use crate::store::AccuracyRow;
+
+pub fn show(rows: Vec<AccuracyRow>, out: &mut Out) -> Result<(), Trouble> {
+    if out.json {
+        let items: Vec<_> = rows.into_iter().map(shapes::Accuracy::from).collect();
+        out.document(&shapes::List { items, next_cursor: None })?;
+        return out.flush();
+    }
+    if rows.is_empty() {
+        out.line("No provider's refusal matches.")?;
+        return out.flush();
+    }
+    let mut table = Table::new(&[
+        ("SOURCE", Align::Flexible),
+        ("PROVIDER", Align::Flexible),
+        ("SAID", Align::Right),
+        ("TAKEN", Align::Right),
+        ("KEPT", Align::Right),
+        ("AGAIN", Align::Right),
+        ("BY P50", Align::Right),
+        ("UNTESTED", Align::Right),
+        ("LATE P50/MAX", Align::Right),
+    ]);
+    let some = |ms: Option<i64>| ms.map_or_else(|| "—".to_owned(), duration::format);
+    for row in &rows {
+        let late = match (row.lateness_p50_ms, row.lateness_max_ms) {
+            (None, None) => "—".to_owned(),
+            (p50, max) => format!("{} / {}", some(p50), some(max)),
+        };
+        table.row(vec![
+            source_in_brief(&row.source_name).to_owned(),
+            row.provider.clone(),
+            words::count(row.offered),
+            words::count(row.selected),
+            words::count(row.kept),
+            words::count(row.refused_again),
+            some(row.again_p50_ms),
+            words::count(row.not_tested + row.released),
+            late,
+        ]);
+    }
+    for line in table.lines(out.width(), out.colours()) {
+        out.line(line)?;
+    }
+    out.line("AGAIN: refused again at or after the instant named, BY so much; LATE is ours.")?;
+    match rows.iter().find(|row| row.refused_again > 0) {
+        Some(row) => {
+            let source = format!("resets --source {} --word refused_again", row.source_name);
+            next(&source, "each time it was wrong", out)?;
+        }
+        None => next("resets", "each refusal", out)?,
+    }
+    out.flush()
+}
