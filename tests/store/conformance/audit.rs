@@ -85,7 +85,7 @@ async fn refused<H: Harness>(h: &H, w: WorkerId, model: &str) -> ClaimedTurn {
 }
 
 async fn take<H: Harness>(h: &H, worker: WorkerId, queue: &str, now_ms: i64) -> ClaimedTurn {
-    let request = ClaimRequest { worker, queues: one(queue), room: 1, now_ms };
+    let request = ClaimRequest { worker, queues: one(queue), without: Vec::new(), room: 1, now_ms };
     h.store().claim(request).await.unwrap().remove(0)
 }
 

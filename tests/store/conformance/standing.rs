@@ -174,7 +174,7 @@ pub async fn queues_say_what_they_hold<H: Harness>(h: &H) {
         failed_1h: 0,
         workers: 1,
     };
-    let a = QueueRow {
+    let full = QueueRow {
         queue: "a".into(),
         ready: 2,
         // Behind the hold; the one of low priority is not the last of the line for that.
@@ -184,13 +184,13 @@ pub async fn queues_say_what_they_hold<H: Harness>(h: &H) {
         failed_1h: 1,
         ..empty.clone()
     };
-    let b = QueueRow { queue: "b".into(), running: 1, later: 1, ..empty.clone() };
-    let c = QueueRow { queue: "c".into(), succeeded_1h: 1, ..empty };
-    assert_eq!(h.store().queues(T0 + 5).await.unwrap(), [a.clone(), b.clone(), c]);
+    let small = QueueRow { queue: "b".into(), running: 1, later: 1, ..empty.clone() };
+    let idle = QueueRow { queue: "c".into(), succeeded_1h: 1, ..empty };
+    assert_eq!(h.store().queues(T0 + 5).await.unwrap(), [full.clone(), small.clone(), idle]);
     // An hour on, what ended counts no more, and a queue that has nothing else is not there.
-    let a = QueueRow { succeeded_1h: 0, failed_1h: 0, workers: 0, ..a };
-    let b = QueueRow { workers: 0, ..b };
-    assert_eq!(h.store().queues(T0 + 3_600_004).await.unwrap(), [a, b]);
+    let full = QueueRow { succeeded_1h: 0, failed_1h: 0, workers: 0, ..full };
+    let small = QueueRow { workers: 0, ..small };
+    assert_eq!(h.store().queues(T0 + 3_600_004).await.unwrap(), [full, small]);
 }
 
 pub async fn histories_come_in_the_order_asked_for<H: Harness>(h: &H) {
