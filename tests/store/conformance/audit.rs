@@ -291,7 +291,9 @@ pub async fn accuracy_adds_up_to_what_is_listed<H: Harness>(h: &H) {
             seen.push(of(kind, name));
             seen.sort();
             seen.dedup();
-            seen.into_iter().for_each(|source| *offered.entry(source).or_default() += 1);
+            for source in seen {
+                *offered.entry(source).or_default() += 1;
+            }
         }
         // Neither a limit nor a page bounds a sum.
         let rows = h.store().reset_accuracy(Query { limit: 1, ..query.clone() }).await.unwrap();
