@@ -15,11 +15,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["admission", "recovery", "failure", "clock", "duration"]),
     ("provider", &["store", "recovery", "failure", "config", "clock", "duration"]),
     ("agent", &["provider", "store", "recovery", "failure", "config", "duration"]),
-    ("scheduler", &["store", "recovery", "failure", "clock", "duration"]),
+    ("scheduler", &["agent", "store", "recovery", "failure", "clock", "duration"]),
     ("worker", &["agent", "admission", "provider", "store", "recovery", "failure", "clock", "duration"]),
     ("sim", &["clock", "duration"]),
     ("app", &["worker", "scheduler", "agent", "provider", "store", "recovery", "failure", "config", "clock"]),
-    ("api", &["app", "agent", "store", "recovery", "failure", "config", "clock", "duration"]),
+    ("api", &["app", "scheduler", "agent", "store", "recovery", "failure", "config", "clock", "duration"]),
     (
         "cli",
         &[

@@ -1,5 +1,6 @@
 //! What every store must do. Functions over a [`Harness`]; `suite!` names them all, and each database runs it.
 
+pub mod audit;
 mod build;
 pub mod by_hand;
 pub mod claim;
@@ -10,6 +11,7 @@ pub mod lists;
 pub mod messages;
 pub mod schedules;
 pub mod sequences;
+pub mod standing;
 pub mod steer;
 pub mod submit;
 pub mod workers;

@@ -3,6 +3,7 @@
 mod damage;
 mod durability;
 mod harness;
+mod large;
 mod open;
 mod power;
 mod statements;
@@ -21,8 +22,10 @@ mod first {
             a_repeated_key_goes_before_a_repeated_retry,
             what_is_taken_over_stands_before_the_first_turn;
         claim:
+            a_scope_that_a_worker_leaves_alone_is_left_to_others,
             a_paused_queue_gives_nothing_and_goes_on_where_it_was,
-            the_probe_is_of_a_queue_that_runs;
+            the_probe_is_of_a_queue_that_runs,
+            claims_are_counted_by_the_minute;
         complete:
             a_job_that_was_told_something_goes_on,
             a_continuation_is_read_alone_and_messages_once_the_answer_is_whole;
@@ -40,7 +43,21 @@ mod first {
             jobs_are_found_by_what_they_ended_with,
             ended_jobs_are_listed_by_their_end,
             labels_find_their_jobs_among_others,
-            a_frozen_filter_leaves_out_what_is_submitted_later;
+            a_frozen_filter_leaves_out_what_is_submitted_later,
+            what_is_paused_is_found_and_shown,
+            a_schedule_finds_its_jobs;
+        audit:
+            failures_are_found_and_counted_by_what_they_were,
+            a_word_is_kept_broken_given_up_or_not_tested,
+            accuracy_adds_up_to_what_is_listed,
+            what_befell_a_hold_is_told_in_order,
+            tokens_are_counted_by_what_is_asked;
+        standing:
+            a_job_in_line_knows_who_is_before_it,
+            a_held_job_knows_who_is_before_it_in_other_lanes,
+            a_job_in_hand_says_what_it_waits_for,
+            queues_say_what_they_hold,
+            histories_come_in_the_order_asked_for;
         steer:
             a_paused_job_waits_until_it_is_let_go_on,
             a_turn_paused_in_hand_finishes_and_goes_back_paused,
@@ -55,6 +72,8 @@ mod first {
             a_run_by_hand_moves_nothing_and_takes_its_instant,
             a_fired_job_goes_in_as_any_other,
             the_last_runs_are_kept;
+        workers:
+            a_worker_that_is_no_more_is_remembered_for_a_day;
     }
 }
 
