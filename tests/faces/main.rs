@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::format_push_string)]
 
+mod bad_input;
+mod bulk;
 mod commands;
 mod help;
 mod http;
