@@ -1,6 +1,6 @@
 //! The composition root: builds everything once, from the configuration, and hands values and handles to the rest.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, SkewError};
 use crate::config::Config;
 use crate::failure::{Rules, RulesError};
 use crate::provider::Providers;
@@ -38,7 +38,8 @@ pub fn rules(config: &Config) -> Result<Rules, RulesError> {
 /// # Errors
 /// Why it cannot be opened.
 pub async fn open_store(config: &Config) -> store::Result<Sqlite> {
-    Sqlite::open(&config.database, Clock::system(), OpenOptions::default()).await
+    let wrong = |error: SkewError| store::Error::Open { url: config.database.clone(), why: error.to_string() };
+    Sqlite::open(&config.database, Clock::of_process().map_err(wrong)?, OpenOptions::default()).await
 }
 
 /// Every check of the database that the configuration names. Makes and changes nothing.

@@ -5,8 +5,11 @@
 //! by at most a minute stands still instead (a larger step is taken over, logged, and re-arms every timer, because
 //! every waiting future reads the clock again within a second).
 //!
-//! Tests own time through [`Clock::manual`].
+//! Tests own time through [`Clock::manual`]; drills give a process a wrong clock through the environment
+//! ([`Clock::of_process`]).
 
+use crate::duration::{self, Malformed};
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -16,6 +19,15 @@ use tokio::sync::watch;
 pub const MAX_NAP_MS: i64 = 1_000;
 /// The largest step back that is bridged by standing still, in milliseconds.
 pub const STAND_STILL_MS: i64 = 60_000;
+
+/// A test aid: how far this process's clock is off, a duration that may have a leading `-` (`1h`, `-1h`). The drills give
+/// one worker a wrong clock with it; nobody else has a use for it.
+pub const SKEW_VARIABLE: &str = "REPRIEVE_CLOCK_SKEW";
+
+/// What is wrong with the value of [`SKEW_VARIABLE`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{SKEW_VARIABLE} {0}; a leading - is allowed; unset it outside of drills")]
+pub struct SkewError(Malformed);
 
 /// A cheap handle to the process's only clock.
 #[derive(Clone, Debug)]
@@ -44,6 +56,23 @@ impl Clock {
     #[must_use]
     pub fn shifted(shift_ms: i64) -> Self {
         Self(Arc::new(Source::System { high_water_ms: AtomicI64::new(i64::MIN), shift_ms }))
+    }
+
+    /// The clock that a process goes by: the system's, off by what [`SKEW_VARIABLE`] says.
+    ///
+    /// # Errors
+    /// When the variable holds no duration.
+    pub fn of_process() -> Result<Self, SkewError> {
+        skew_ms(std::env::var_os(SKEW_VARIABLE).as_deref()).map(Self::shifted)
+    }
+
+    /// Says in the log that this clock is wrong on purpose, if it is: nobody is to find that out from the records.
+    pub fn tell_if_wrong(&self) {
+        if let Source::System { shift_ms, .. } = &*self.0
+            && *shift_ms != 0
+        {
+            tracing::warn!(shift_ms, "the clock is wrong on purpose, by REPRIEVE_CLOCK_SKEW");
+        }
     }
 
     /// A clock that moves only by [`Clock::advance_ms`] and [`Clock::set_ms`].
@@ -103,6 +132,13 @@ impl Clock {
     }
 }
 
+fn skew_ms(value: Option<&OsStr>) -> Result<i64, SkewError> {
+    let Some(value) = value else { return Ok(0) };
+    let text = value.to_str().ok_or(SkewError(Malformed::Grammar))?;
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    Ok(sign * duration::parse_ms(digits).map_err(SkewError)?)
+}
+
 /// The reading to report when the clock showed `read_ms` and the latest instant reported is `high_water_ms`.
 fn settle(high_water_ms: &AtomicI64, read_ms: i64) -> i64 {
     let before_ms = high_water_ms.fetch_max(read_ms, Ordering::Relaxed);
@@ -132,6 +168,18 @@ mod tests {
         assert_eq!(settle(&mark, 1_000_500 - STAND_STILL_MS), 1_000_500);
         assert_eq!(settle(&mark, 1_000_500 - STAND_STILL_MS - 1), 940_499);
         assert_eq!(settle(&mark, 940_500), 940_500);
+    }
+
+    #[test]
+    fn a_wrong_clock_is_a_signed_duration() {
+        let skew = |text: &str| skew_ms(Some(OsStr::new(text)));
+        assert_eq!(skew_ms(None), Ok(0));
+        assert_eq!((skew("1h"), skew("-1h30m")), (Ok(3_600_000), Ok(-5_400_000)));
+        assert_eq!(
+            skew("3600").unwrap_err().to_string(),
+            "REPRIEVE_CLOCK_SKEW has a number without a unit; write digits with ms, s, m, h or d, such as `1h30m`; \
+             a leading - is allowed; unset it outside of drills"
+        );
     }
 
     #[tokio::test]

@@ -27,6 +27,7 @@ pub enum Work {
 
 impl Running {
     pub fn start<S: Store>(service: &Service<S>, work: Work) -> Self {
+        service.store.clock().tell_if_wrong();
         let (stop, duties) = (Stop::default(), CancellationToken::new());
         let work = (work == Work::Turns).then(|| {
             let (service, stop) = (service.clone(), stop.clone());

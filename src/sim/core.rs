@@ -97,6 +97,8 @@ struct RuleState {
 struct Entry {
     at_ms: i64,
     scope: usize,
+    /// A digest of what was asked.
+    question: u64,
     outcome: Outcome,
     status: Option<u16>,
     judged: Judged,
@@ -155,7 +157,8 @@ impl Core {
         counts.concurrent += u64::from(concurrent);
         let outcome = Outcome::InFlight;
         let at_ms = arrival.at_ms;
-        admitted.n = self.log.push(Entry { at_ms, scope, outcome, status: None, judged, concurrent, by });
+        let question = text::digest(&ask.question);
+        admitted.n = self.log.push(Entry { at_ms, scope, question, outcome, status: None, judged, concurrent, by });
         (admitted, verdict)
     }
 

@@ -132,6 +132,9 @@ pub struct LogEntry {
     pub at_ms: i64,
     pub key: String,
     pub model: String,
+    /// The first 16 hexadecimal digits of the SHA-256 of the first user message: tells which requests asked the same,
+    /// and keeps no prompt.
+    pub question: String,
     pub outcome: Outcome,
     /// `None` where the connection was reset before a head.
     pub status: Option<u16>,

@@ -3,6 +3,8 @@
 //!
 //! Every text holds characters of one, two, three and four bytes, so that whoever cuts it between bytes is found out.
 
+use sha2::{Digest, Sha256};
+
 /// Characters that count as one token, in prompts and answers alike.
 pub(super) const CHARS_PER_TOKEN: usize = 4;
 
@@ -69,6 +71,12 @@ pub(super) fn hash(parts: &[&[u8]]) -> u64 {
     mix(state)
 }
 
+/// The first eight bytes of the SHA-256 of a question: anybody can compute it, and nobody reads the question from it.
+pub(super) fn digest(question: &str) -> u64 {
+    let whole = Sha256::digest(question.as_bytes());
+    whole.iter().take(8).fold(0, |digits, byte| digits << 8 | u64::from(*byte))
+}
+
 /// The finaliser of `SplitMix64`.
 pub(super) fn mix(mut state: u64) -> u64 {
     state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -133,6 +141,12 @@ pub(super) fn tokens(chars: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_is_told_by_the_digest_that_everybody_computes() {
+        // `printf abc | sha256sum`
+        assert_eq!(digest("abc"), 0xba78_16bf_8f01_cfea);
+    }
 
     #[test]
     fn the_same_question_gets_the_same_text_and_another_seed_another() {

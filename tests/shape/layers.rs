@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Each module and what it may use of the others. What stands in no list may be used by nobody but the root.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("clock", &[]),
     ("duration", &[]),
+    ("clock", &["duration"]),
     ("telemetry", &[]),
     ("failure", &["duration"]),
     ("recovery", &["failure", "duration"]),

@@ -116,3 +116,20 @@ fn settings_that_it_names_are_settings() {
     }
     assert!(seen > 4, "{seen}");
 }
+
+#[test]
+fn every_reason_to_wait_is_explained() {
+    let code = read("src/api/why.rs");
+    let (_, rest) = code.split_once("pub struct Why {").unwrap();
+    let said: BTreeSet<String> = quoted(rest.split("pub reason:").next().unwrap()).into_iter().collect();
+    assert!(said.len() > 8);
+    let text = read(PAGE);
+    let rows = table(PAGE, &text, &["reason", "who decides"]).rows;
+    let explained: BTreeSet<String> = rows.iter().flat_map(|row| quoted(&row[0])).collect();
+    assert_eq!(explained, said, "left: {PAGE}, right: `Why::reason`");
+    // What the source builds is what its head says.
+    for rest in source("src/api/why/reasons.rs").split("Reason::new(\"").skip(1) {
+        let word = rest.split('"').next().unwrap();
+        assert!(explained.contains(word) || ["running", "cancelling"].contains(&word), "{PAGE}: what is {word}?");
+    }
+}

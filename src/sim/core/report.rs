@@ -46,6 +46,7 @@ impl Core {
                     at_ms: entry.at_ms,
                     key: self.keys[scope.key].label.to_string(),
                     model: scope.model.to_string(),
+                    question: format!("{:016x}", entry.question),
                     outcome: entry.outcome,
                     status: entry.status,
                     early: entry.judged.early,

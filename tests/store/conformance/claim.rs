@@ -157,3 +157,47 @@ pub async fn what_is_given_back_unsent_keeps_its_place_and_leaves_no_record<H: H
     assert_eq!(complete_one(h, success(w, &turn, T0 + 11)).await, Applied::Void);
     assert!(h.store().turns(turn.job_id).await.unwrap().is_empty());
 }
+
+pub async fn a_paused_queue_gives_nothing_and_goes_on_where_it_was<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let mut new = jobs("m", 4);
+    for (n, job) in new.iter_mut().enumerate() {
+        job.lane.queue = if n < 3 { "slow" } else { "other" }.into();
+    }
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let request = |queues: &[&str], room| ClaimRequest {
+        worker: w,
+        queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        room,
+        now_ms: T0,
+    };
+    let hand = h.store().claim(request(&["slow"], 1)).await.unwrap();
+    assert_eq!(h.store().pause_queue("slow".into(), Some(pause())).await.unwrap(), None);
+    let later = Pause { by: "another".into(), ..pause() };
+    assert_eq!(h.store().pause_queue("slow".into(), Some(later)).await.unwrap(), Some(pause()), "the first stands");
+    assert!(h.store().claim(request(&["slow"], 10)).await.unwrap().is_empty());
+    let others = claim(h, w, 10, T0).await;
+    assert_eq!(others.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[3]]);
+    // What is in hand finishes, what waits can be cancelled, and what comes in waits.
+    assert_eq!(complete_one(h, success(w, &hand[0], T0)).await, Applied::Done);
+    assert_eq!(h.store().cancel(vec![ids[1]], T0).await.unwrap(), [CancelOutcome::Cancelled]);
+    assert_eq!(h.store().pause_queue("slow".into(), None).await.unwrap(), Some(pause()));
+    assert_eq!(h.store().pause_queue("slow".into(), None).await.unwrap(), None);
+    let turns = claim(h, w, 10, T0).await;
+    assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[2]]);
+}
+
+pub async fn the_probe_is_of_a_queue_that_runs<H: Harness>(h: &H) {
+    let mut new = jobs("m", 3);
+    new[0].lane.queue = "paused".into();
+    new[1].lane.queue = "paused".into();
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let close = HoldClose { scope: scope("m"), until_ms: Some(T0 + 10), by: "ops".into(), reason: None, now_ms: T0 };
+    h.store().close_scope(close).await.unwrap();
+    h.store().pause_queue("paused".into(), Some(pause())).await.unwrap();
+    let turns = claim(h, w, 10, T0 + 10).await;
+    assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[2]]);
+    assert!(turns[0].grant.probe.is_some());
+}

@@ -152,7 +152,7 @@ async fn take(tx: &mut Tx<'_>, wanted: &[(i64, u32)], now_ms: i64) -> Result<Vec
                     executions: counter(&row, 4)?,
                     deferrals: counter(&row, 5)?,
                     repairs: counter(&row, 6)?,
-                    told: false,
+                    told: at::<i64>(&row, 12)? == 1,
                     waiting_since_ms: at(&row, 7)?,
                     grant: Grant { permit_ms: now_ms, probe: None, ramping: false, barren: 0 },
                 },
@@ -200,6 +200,6 @@ async fn mark(
         .zip(dealt)
         .filter_map(|(served, (_, _, lane_id))| Some((lane_id, by_lane.remove(&lane_id)?, served)))
         .collect();
-    tx.conn.run(sqlx::query(sql!("lanes_served")).bind(json(&lanes)?)).await?;
+    tx.conn.run(sqlx::query(sql!("lanes_served")).bind(json(&lanes)?).bind(now_ms.div_euclid(60_000))).await?;
     Ok(())
 }
