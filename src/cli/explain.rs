@@ -51,11 +51,11 @@ fn show(explanation: &Explanation, out: &mut Out) -> Result<(), Trouble> {
 /// What one would look at, or do, next.
 fn hint(explanation: &Explanation, out: &mut Out) -> Result<(), Trouble> {
     if let Some(refusal) = explanation.refusal {
-        let which = format!("resets {}/{}/{}", refusal.job_id, refusal.fence.0, refusal.n);
-        return next(&which, "the refusal, with every clock that was named in it", out);
+        let which = format!("resets {}", super::resets::refusal::name(refusal));
+        return next(&which, "the refusal, and every clock named in it", out);
     }
     if let Some(hold) = explanation.hold {
-        return next(&format!("holds {hold}"), "all that befell the hold", out);
+        return next(&format!("holds {hold}"), "all that befell it", out);
     }
     let id = words::short_id(explanation.job_id);
     match (explanation.reason.as_str(), explanation.state.as_str()) {

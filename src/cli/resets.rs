@@ -1,7 +1,7 @@
 //! `resets`: who named a clock, what was selected and why, and whether the provider kept its word.
 
 mod accuracy;
-mod refusal;
+pub(super) mod refusal;
 
 use super::filter::{self, Filter, Paging};
 use super::out::Out;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::format_push_string)]
 
+mod acts;
 mod bad_input;
 mod bulk;
 mod commands;
@@ -12,3 +13,4 @@ mod readme;
 mod rig;
 mod runs;
 mod shapes;
+mod shown;

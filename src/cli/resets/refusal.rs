@@ -2,7 +2,7 @@
 
 use super::super::find;
 use super::super::out::Out;
-use super::super::table::{Align, Table, printable};
+use super::super::table::printable;
 use super::super::trouble::{Exit, Trouble};
 use super::super::words::{next, wrapped};
 use crate::api::{Kind, shapes, words};
@@ -58,7 +58,7 @@ pub async fn run<S: Store>(store: &S, which: &str, out: &mut Out) -> Result<Exit
 /// What a refusal is called: its job, the fence of the execution, the send.
 #[must_use]
 pub fn name(key: SendKey) -> String {
-    format!("{}/{}/{}", key.job_id, key.fence.0, key.n)
+    format!("{}/{}/{}", words::short_id(key.job_id), key.fence.0, key.n)
 }
 
 /// `JOB` or `JOB/FENCE/N`.
@@ -84,10 +84,10 @@ async fn of_job<S: Store>(store: &S, job_id: JobId) -> Result<Vec<SendKey>, Trou
 fn show(row: &ResetRow, events: &[HoldEventRow], now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
     let key = row.key;
     out.line(format!("Refusal of job {}, execution {}, send {}", key.job_id, key.fence.0, key.n))?;
-    let width = out.width().saturating_sub(13);
+    let width = out.width().saturating_sub(15);
     for (label, value) in fields(row, events, now_ms) {
         for (at, line) in wrapped(&printable(&value), width).iter().enumerate() {
-            out.line(format!("  {:<11}{line}", if at == 0 { label } else { "" }))?;
+            out.line(format!("  {:<13}{line}", if at == 0 { label } else { "" }))?;
         }
     }
     if row.evidence.candidates.is_empty() {
@@ -96,7 +96,7 @@ fn show(row: &ResetRow, events: &[HoldEventRow], now_ms: i64, out: &mut Out) -> 
         candidates(row, out)?;
     }
     match row.hold {
-        Some(hold) => next(&format!("holds {hold}"), "all that befell the hold", out),
+        Some(hold) => next(&format!("holds {hold}"), "all that befell it", out),
         None => next(&format!("job {}", words::short_id(key.job_id)), "the whole job", out),
     }
 }
@@ -191,37 +191,28 @@ fn word(row: &ResetRow) -> String {
     }
 }
 
+/// Each on two lines: what it said, and what was made of it.
 fn candidates(row: &ResetRow, out: &mut Out) -> Result<(), Trouble> {
-    let mut table = Table::new(&[
-        ("VERDICT", Align::Left),
-        ("NAME", Align::Flexible),
-        ("RAW", Align::Flexible),
-        ("READ AS", Align::Right),
-        ("LEFT", Align::Right),
-        ("WHY", Align::Flexible),
-    ]);
     let received_ms = row.evidence.received_ms;
     let mut all: Vec<&Candidate> = row.evidence.candidates.iter().collect();
     all.sort_by_key(|candidate| candidate.verdict != Verdict::Selected);
+    out.line("  Candidates")?;
+    let width = out.width().saturating_sub(19);
     for candidate in all {
-        let none = || "—".to_owned();
-        let read = candidate.at_ms.map(|at_ms| {
+        let raw = candidate.raw.as_deref().map_or_else(String::new, |raw| format!(": {raw}"));
+        let read = candidate.at_ms.map_or_else(String::new, |at_ms| {
             let delta_ms = at_ms.saturating_sub(received_ms);
             let sign = if delta_ms < 0 { "−" } else { "+" };
-            format!("{sign}{}", duration::format(delta_ms.saturating_abs()))
+            format!(" ({sign}{})", duration::format(delta_ms.saturating_abs()))
         });
-        table.row(vec![
-            candidate.verdict.as_str().to_owned(),
-            candidate.name.clone(),
-            candidate.raw.clone().unwrap_or_else(none),
-            read.unwrap_or_else(none),
-            candidate.remaining.clone().unwrap_or_else(none),
-            candidate.why.clone(),
-        ]);
-    }
-    out.line("")?;
-    for line in table.lines(out.width(), out.colours()) {
-        out.line(line)?;
+        let kind = candidate.kind.map(|kind| format!("counts {}", kind.as_str().replace('_', " ")));
+        let left = candidate.remaining.as_deref().map(|left| format!("{left} left"));
+        let why = std::iter::once(candidate.why.clone()).chain(kind).chain(left).collect::<Vec<_>>().join("; ");
+        let named = wrapped(&printable(&format!("{}{raw}{read}", candidate.name)), width);
+        let lines = named.into_iter().chain(wrapped(&printable(&why), width));
+        for (at, line) in lines.enumerate() {
+            out.line(format!("    {:<15}{line}", if at == 0 { candidate.verdict.as_str() } else { "" }))?;
+        }
     }
     Ok(())
 }
