@@ -64,7 +64,7 @@ pub async fn worker<H: Harness>(h: &H, now_ms: i64) -> WorkerId {
 }
 
 pub async fn claim<H: Harness>(h: &H, worker: WorkerId, room: u32, now_ms: i64) -> Vec<ClaimedTurn> {
-    h.store().claim(ClaimRequest { worker, queues: Vec::new(), room, now_ms }).await.unwrap()
+    h.store().claim(ClaimRequest { worker, queues: Vec::new(), without: Vec::new(), room, now_ms }).await.unwrap()
 }
 
 /// No limit worth mentioning, so that a test about something else is not about flow.

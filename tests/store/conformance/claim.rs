@@ -79,12 +79,24 @@ pub async fn a_worker_takes_only_its_queues<H: Harness>(h: &H) {
     let request = |queues: &[&str]| ClaimRequest {
         worker: w,
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
         room: 10,
         now_ms: T0,
     };
     assert!(h.store().claim(request(&["none"])).await.unwrap().is_empty());
     let taken = h.store().claim(request(&["none", "other"])).await.unwrap();
     assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+}
+
+pub async fn a_scope_that_a_worker_leaves_alone_is_left_to_others<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, vec![job("m"), job("n")]).await;
+    let w = worker(h, T0).await;
+    let request = |without| ClaimRequest { worker: w, queues: Vec::new(), without, room: 10, now_ms: T0 };
+    let taken = h.store().claim(request(vec![job("m").lane.scope])).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+    let taken = h.store().claim(request(Vec::new())).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[0]]);
 }
 
 pub async fn what_is_not_due_is_not_claimed_and_is_at_its_instant<H: Harness>(h: &H) {
@@ -169,6 +181,7 @@ pub async fn a_paused_queue_gives_nothing_and_goes_on_where_it_was<H: Harness>(h
     let request = |queues: &[&str], room| ClaimRequest {
         worker: w,
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
         room,
         now_ms: T0,
     };
@@ -200,4 +213,32 @@ pub async fn the_probe_is_of_a_queue_that_runs<H: Harness>(h: &H) {
     let turns = claim(h, w, 10, T0 + 10).await;
     assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[2]]);
     assert!(turns[0].grant.probe.is_some());
+}
+
+pub async fn claims_are_counted_by_the_minute<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, [jobs("m", 20), jobs("n", 1)].concat()).await;
+    let (waiting, other) = (ids[19], ids[20]);
+    let minute_ms = T0.div_euclid(60_000) * 60_000;
+    let counted =
+        async |id: JobId, now_ms: i64| h.store().standing(id, now_ms).await.unwrap().unwrap().claims_last_minute;
+    let take = async |n: u32, now_ms: i64| {
+        let request = ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], room: n, now_ms };
+        h.store().claim(request).await.unwrap().iter().filter(|turn| turn.lane.scope.model == "m").count()
+    };
+    assert_eq!(take(2, minute_ms + 1).await, 1, "each lane gives one");
+    assert_eq!(take(2, minute_ms + 59_999).await, 2);
+    assert_eq!(counted(waiting, minute_ms + 59_999).await, 0, "the minute is not over");
+    assert_eq!(counted(waiting, minute_ms + 60_000).await, 3);
+    assert_eq!(take(4, minute_ms + 60_000).await, 4);
+    // A claim that was a little late over the minute's end takes nothing away.
+    assert_eq!(take(1, minute_ms + 59_999).await, 1);
+    assert_eq!(counted(waiting, minute_ms + 119_999).await, 3);
+    assert_eq!(counted(waiting, minute_ms + 120_000).await, 5);
+    assert_eq!(counted(other, minute_ms + 60_000).await, 1, "a lane's own");
+    assert_eq!(counted(waiting, minute_ms + 180_000).await, 0);
+    // After a minute without a claim the one before it is not the one before.
+    assert_eq!(take(1, minute_ms + 240_000).await, 1);
+    assert_eq!(counted(waiting, minute_ms + 240_000).await, 0);
+    assert_eq!(counted(waiting, minute_ms + 300_000).await, 1);
 }

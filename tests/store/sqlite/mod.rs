@@ -27,13 +27,15 @@ crate::conformance! {
         lanes_share_what_there_is,
         a_turn_is_claimed_once_whoever_asks,
         a_worker_takes_only_its_queues,
+        a_scope_that_a_worker_leaves_alone_is_left_to_others,
         what_is_not_due_is_not_claimed_and_is_at_its_instant,
         a_lapsed_or_unknown_worker_claims_nothing,
         no_more_are_in_flight_than_may_be,
         an_unconfigured_scope_starts_at_four_and_grows_by_answers,
         what_is_given_back_unsent_keeps_its_place_and_leaves_no_record,
         a_paused_queue_gives_nothing_and_goes_on_where_it_was,
-        the_probe_is_of_a_queue_that_runs;
+        the_probe_is_of_a_queue_that_runs,
+        claims_are_counted_by_the_minute;
     complete:
         a_success_is_kept_whole_and_final,
         a_job_goes_on_turn_by_turn,
@@ -99,7 +101,8 @@ crate::conformance! {
         three_in_a_row_fail_the_job,
         an_execution_that_ends_breaks_the_row_and_the_last_execution_fails,
         a_cancelled_turn_of_a_lost_worker_ends_cancelled,
-        a_retired_worker_is_gone_and_one_with_turns_is_rescued;
+        a_retired_worker_is_gone_and_one_with_turns_is_rescued,
+        a_worker_that_is_no_more_is_remembered_for_a_day;
 }
 
 #[test]

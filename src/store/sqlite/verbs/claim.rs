@@ -1,7 +1,6 @@
 //! Claim = admission: what is claimed has its permit, in one transaction.
 
-use super::ledger;
-use super::workers;
+use super::{ledger, submit, workers};
 use crate::admission::{Lane, grants};
 use crate::store::ledger::{InHand, Ledger};
 use crate::store::sqlite::tx::{Tx, at, counter, fence_at, hex, job_at, json, sql, text_at};
@@ -28,6 +27,9 @@ pub(super) async fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Vec
     let mut rooms = ledger.rooms(request.now_ms);
     for scope_id in in_hand_first(tx, &ledger, request.now_ms).await? {
         rooms.insert(scope_id, 0);
+    }
+    for scope in &request.without {
+        rooms.insert(submit::scope(tx, scope).await?, 0);
     }
     let lines = lines(tx, &ledger, &rooms, active, queues, request.room).await?;
     let wanted = grants(lines, &rooms, request.room);
