@@ -27,6 +27,7 @@ mod queues;
 mod resets;
 mod results;
 mod run;
+mod schedules;
 mod serve;
 mod service;
 mod sim;
@@ -104,6 +105,7 @@ async fn with_store<S: Store>(command: &Stored, store: S, config: &Config, out: 
         Stored::Resets(args) => resets::run(&store, args, out).await,
         Stored::Holds(args) => holds::run(&store, &directory(), args, out).await,
         Stored::Usage(args) => usage::run(&store, args, out).await,
+        Stored::Schedules(args) => schedules::run(&store, &directory(), args, out).await,
         Stored::Queues(args) => queues::run(&store, args, out).await,
         Stored::Cancel(which) => act::run(&store, &directory(), Act::Cancel, which, &[], out).await,
         Stored::Retry(args) => act::run(&store, &directory(), Act::Retry, &args.which, &args.own(), out).await,

@@ -16,6 +16,7 @@ use super::queues::QueuesArgs;
 use super::resets::ResetsArgs;
 use super::results::ResultsArgs;
 use super::run::RunArgs;
+use super::schedules::SchedulesArgs;
 use super::serve::{ServeArgs, WorkerArgs};
 use super::sim::SimArgs;
 use super::submit::SubmitArgs;
@@ -140,6 +141,9 @@ pub enum Stored {
     /// List queues and what stands in them; pause one, or let it go on
     #[command(after_help = "Example: reprieve queues")]
     Queues(QueuesArgs),
+    /// List what is submitted by the calendar; add, remove, pause, resume or run a schedule
+    #[command(after_help = "Examples: reprieve schedules\n          reprieve schedules nightly")]
+    Schedules(SchedulesArgs),
     /// Cancel jobs: waiting ones end at once, running ones are asked to stop
     ///
     /// By ids, or by filters: then every live job that they match, as of now.

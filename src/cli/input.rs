@@ -78,7 +78,11 @@ impl Input {
         Ok(Pieces { input: self, lines: Lines::new(limits::JOB_BYTES), buffer: vec![0; PIECE], read: 0, over: false })
     }
 
-    fn whole(&mut self) -> Result<Line, Trouble> {
+    /// All of it, as one line.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn whole(&mut self) -> Result<Line, Trouble> {
         self.file.rewind()?;
         let mut bytes = Vec::new();
         let most = limits::JOB_BYTES;

@@ -149,3 +149,36 @@ fn a_scope_is_closed_by_hand_and_of_several_holds_one_is_meant() {
     let ended: Value = run(&place, &["holds", "--include-ended", "--json"]).json();
     assert!(ended["items"].as_array().unwrap().iter().all(|hold| hold["end"] == "released"), "{ended}");
 }
+
+#[test]
+fn a_schedule_is_added_tried_stopped_and_removed() {
+    let place = place();
+    place.write("job.json", &json!({"model": "m", "provider": "sim", "input": "x"}).to_string());
+    let add = |cron: &str| {
+        run(&place, &["schedules", "add", "nightly", "--cron", cron, "--zone", "Europe/Berlin", "job.json"])
+    };
+    let said = add("30 2 * * MON-FRI");
+    assert_eq!(said.code, 0, "{said:?}");
+    for told in
+        ["30 2 * * MON-FRI in Europe/Berlin", "  next ", "It was added.", "next: reprieve schedules run nightly"]
+    {
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    }
+    assert!(add("30 2 * * MON-FRI").out.contains("It is so already."));
+    let said = add("0 3 * * *");
+    assert!(said.code == 1 && said.err.starts_with("error: NAME: another schedule is called nightly"), "{said:?}");
+    let said = run(&place, &["schedules", "run", "nightly"]);
+    let job = said.out.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(run(&place, &["job", &job, "--json"]).json()["job"]["state"], "queued");
+    let said = run(&place, &["schedules", "pause", "nightly", "--reason", "holidays"]);
+    assert!(said.out.starts_with("nightly is paused"), "{said:?}");
+    let shown = run(&place, &["schedules", "nightly", "--json"]).json();
+    assert_eq!((&shown["paused"]["reason"], &shown["next_ms"]), (&json!("holidays"), &Value::Null));
+    assert_eq!(shown["runs"][0]["job"].as_str(), Some(job.as_str()));
+    assert_eq!(ids(&place, &["--schedule", shown["id"].as_str().unwrap()]), [job]);
+    assert!(run(&place, &["schedules", "resume", "nightly"]).out.starts_with("nightly fires next at "));
+    assert_eq!(run(&place, &["schedules", "--json"]).json()["items"][0]["upcoming_ms"].as_array().unwrap().len(), 3);
+    assert!(run(&place, &["schedules"]).out.lines().all(|line| line.chars().count() <= 80));
+    assert_eq!(run(&place, &["schedules", "rm", "nightly"]).out, "nightly is removed; its jobs stay\n");
+    assert!(run(&place, &["schedules"]).out.starts_with("There is no schedule yet."));
+}
