@@ -28,7 +28,7 @@ fn pause(bench: &Bench) -> Pause {
 #[tokio::test]
 async fn a_follow_up_posted_while_a_job_runs_is_answered_before_it_ends() {
     let scenario = "[answer]\nchars = 80\n\
-        [[rules]]\nname = \"slow\"\nfirst = 1\nlatency = \"400ms\"\nanswer = {}\n";
+        [[rules]]\nname = \"slow\"\nfirst = 1\nlatency = \"3s\"\nanswer = {}\n";
     let bench = Bench::start(scenario, "").await;
     let id = bench.submit(json!({})).await;
     bench.until(id, |job| job.state == JobState::Running).await;
@@ -51,7 +51,7 @@ async fn a_follow_up_posted_while_a_job_runs_is_answered_before_it_ends() {
 #[tokio::test]
 async fn a_follow_up_posted_amid_a_cut_answer_waits_for_the_whole_of_it() {
     let scenario = "[answer]\nchars = 400\n\
-        [[rules]]\nname = \"dropped\"\nfirst = 1\nlatency = \"400ms\"\ndrop = { after_chunks = 5 }\n";
+        [[rules]]\nname = \"dropped\"\nfirst = 1\nlatency = \"3s\"\ndrop = { after_chunks = 5 }\n";
     let calm = Bench::start("[answer]\nchars = 400\n", "").await;
     let whole = text(&calm.succeeded(calm.submit(json!({})).await).await);
     let bench = Bench::start(scenario, "[recovery.tiered.transient]\nbase = \"10ms\"\n").await;

@@ -223,7 +223,8 @@ pub async fn claims_are_counted_by_the_minute<H: Harness>(h: &H) {
     let counted =
         async |id: JobId, now_ms: i64| h.store().standing(id, now_ms).await.unwrap().unwrap().claims_last_minute;
     let take = async |n: u32, now_ms: i64| {
-        let request = ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], room: n, now_ms };
+        let request =
+            ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], without: Vec::new(), room: n, now_ms };
         h.store().claim(request).await.unwrap().iter().filter(|turn| turn.lane.scope.model == "m").count()
     };
     assert_eq!(take(2, minute_ms + 1).await, 1, "each lane gives one");

@@ -357,10 +357,10 @@ impl<H: Harness> World<'_, H> {
         let row = get(self.h, turn.job_id).await;
         let told = self.told.get(&turn.job_id).is_some_and(|seq| *seq > turn.seq);
         let expected = match how {
-            How::UnlessTold if !told => JobState::Succeeded,
-            _ if self.cancelled.contains(&turn.job_id) => JobState::Cancelled,
-            How::UnlessTold | How::Cut => JobState::Queued,
             How::Succeed | How::Fail | How::Defer { .. } | How::Requeue { .. } | How::NextTurn => return Ok(()),
+            How::UnlessTold if !told => JobState::Succeeded,
+            How::UnlessTold | How::Cut if self.cancelled.contains(&turn.job_id) => JobState::Cancelled,
+            How::UnlessTold | How::Cut => JobState::Queued,
         };
         prop_assert_eq!(row.state, expected);
         if row.state == JobState::Queued {
