@@ -50,12 +50,12 @@ fn history() -> Shown {
     };
     let ended = |said: &str| serde_json::from_str::<Value>(said).unwrap()["id"].as_str().unwrap().to_owned();
     let succeeded = ended(&id("m", &["--wait"]));
-    // A bad key closes the account at first; here it is the model that it closes.
+    // A bad key closes its account, and somebody opens it again before anything else is asked.
+    let failed = ended(&id("locked", &["--wait"]));
+    run(&place, &["holds", "release", "--all"]);
     let said = run(&place, &["run", "hello", "--model", "spent", "--provider", "sim", "--max-wait", "1m"]);
     assert_eq!(said.code, 1, "{said:?}");
     let deferred = said.out.split(' ').next().unwrap().to_owned();
-    run(&place, &["holds", "release", "--all"]);
-    let failed = ended(&id("locked", &["--wait"]));
     run(
         &place,
         &[

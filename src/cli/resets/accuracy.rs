@@ -46,8 +46,8 @@ pub fn show(rows: Vec<AccuracyRow>, out: &mut Out) -> Result<(), Trouble> {
     for line in table.lines(out.width(), out.colours()) {
         out.line(line)?;
     }
-    out.line("AGAIN: refused again after the instant named, BY so much (half of them). LATE: our")?;
-    out.line("own lateness at most; --json has more of both.")?;
+    out.line("AGAIN: refused again after the instant named, BY so much in the median.")?;
+    out.line("LATE: our own lateness at most. --json has more of both.")?;
     match rows.iter().find(|row| row.refused_again > 0) {
         Some(row) => {
             let source = format!("resets --source {} --word refused_again", row.source_name);
