@@ -85,7 +85,8 @@ fn redacted(check: impl FnOnce()) {
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "INSTANT"),
         (r"\d{4}-\d\d-\d\d( |$)", "DAY "),
         (r"(\d\d:\d\d:\d\dZ|[A-Z][a-z]{2} \d+ [A-Z][a-z]{2}( \d{4})? \d\d:\d\dZ)", "AT"),
-        (r#""([a-z_0-9]*_ms)": -?\d+"#, r#""$1": MS"#),
+        (r#""([a-z_0-9]*_ms)": ?-?\d+"#, r#""$1": MS"#),
+        (r#""provider_request_id":"[^"]+""#, r#""provider_request_id":"R""#),
         (r"\b\d+(\.\d+)? (ms|s|min|h)( \d+ (s|min))?\b", "SOME"),
         (r#""request_id": "[^"]+""#, r#""request_id": "R""#),
         (r"request_id=[A-Za-z0-9_.-]+", "request_id=R"),
@@ -97,8 +98,27 @@ fn redacted(check: impl FnOnce()) {
         (r"(: |  )\d{10}(\b|`)", "${1}RAW$2"),
         (r"reset_at_ms\\*:\d+", "reset_at_ms:MS"),
         (r"[0-9.]+ (KiB|MiB|GiB|TiB)", "SIZE"),
+        // Where a cell is cut depends on how long the moments beside it are.
+        (r"(until AT \(in SOME\)).*…", "$1 …"),
+        (r"[^\s…]+…", "…"),
         (r" {2,}", "  "),
     ]}, { check() });
+}
+
+/// Sentences on one line: where they are broken depends on how long the moments in them are.
+fn unwrapped(command: &str, text: &str) -> String {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let at = indent(line);
+        let goes_on = at >= 12 || (at == 4 && lines.last().is_some_and(|last| indent(last) == 4));
+        let sentence = command == "explain" && at == 2 && lines.last().is_some_and(|last| indent(last) == 2);
+        match lines.last_mut() {
+            Some(last) if goes_on || sentence => last.push_str(&format!(" {}", line.trim_start())),
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 /// Every command's text at 80 columns, and its document.
@@ -111,7 +131,7 @@ fn both(shown: &Shown, commands: &[&[&str]]) -> (String, String) {
         // What was said in a job is shown as it was said.
         let own = said.out.split("\nTranscript\n").next().unwrap_or_default();
         assert!(own.lines().all(|line| line.chars().count() <= 80), "{line} is wider than 80 columns: {own}");
-        texts.push_str(&format!("$ reprieve {line}\n{}\n", said.out));
+        texts.push_str(&format!("$ reprieve {line}\n{}\n", unwrapped(command[0], &said.out)));
         let document = run(&shown.place, &[&["--json"], *command].concat());
         assert_eq!((document.code, document.err.as_str()), (0, ""), "{line}: {document:?}");
         // One document, whole.
