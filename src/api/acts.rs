@@ -80,9 +80,8 @@ impl Act {
         match self {
             Self::Retry if job.state == JobState::Running => Err("already running"),
             Self::Retry if !ended => Err("still waiting"),
-            Self::Retry => Ok(()),
             Self::Delete if !ended => Err("not ended yet; cancel them first"),
-            Self::Delete => Ok(()),
+            Self::Retry | Self::Delete => Ok(()),
             _ if ended => Err("already ended"),
             Self::Requeue if job.state == JobState::Running => Err("already running"),
             Self::Requeue if job.executions.unwrap_or(0) == 0 || job.due_ms.is_none_or(|due_ms| due_ms <= now_ms) => {

@@ -10,7 +10,7 @@ use crate::agent::{Directory, SpecError};
 use crate::api::lines::Line;
 use crate::api::{Kind, Problem, words};
 use crate::scheduler::schedules;
-use crate::store::{Fired, Pause, ScheduleRow, Scheduled, Store};
+use crate::store::{Fired, Pause, Scheduled, Store};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -98,7 +98,10 @@ fn in_flags(error: SpecError, file: &str) -> Trouble {
 pub async fn remove<S: Store>(store: &S, name: &str, out: &mut Out) -> Result<(), Trouble> {
     let row = find(store, name).await?;
     let removed = store.remove_schedule(row.id).await?;
-    told(&row, json!({"id": row.id, "name": row.name, "removed": removed}), "is removed; its jobs stay", out)
+    if out.json {
+        return out.document(&json!({"id": row.id, "name": row.name, "removed": removed}));
+    }
+    out.line(format!("{} is removed; its jobs stay", row.name))
 }
 
 pub async fn pause<S: Store>(store: &S, name: &str, reason: Option<String>, out: &mut Out) -> Result<(), Trouble> {
@@ -146,19 +149,11 @@ pub async fn fire<S: Store>(store: &S, directory: &Directory, name: &str, out: &
     if out.json {
         return out.document(&run.map(crate::api::shapes::Run::from));
     }
-    match job {
-        Some(job) => {
-            out.line(format!("{name} submitted {job}"))?;
-            next(&format!("explain {}", words::short_id(job)), "where it is", out)
-        }
-        None => {
-            let why = run.map_or_else(|| "unknown".to_owned(), |run| run.outcome.replace('_', " "));
-            out.line(format!("{name} submitted nothing: {why}"))?;
-            next(&format!("schedules {name}"), "its latest runs", out)
-        }
+    if let Some(job) = job {
+        out.line(format!("{name} submitted {job}"))?;
+        return next(&format!("explain {}", words::short_id(job)), "where it is", out);
     }
-}
-
-fn told(row: &ScheduleRow, document: serde_json::Value, what: &str, out: &mut Out) -> Result<(), Trouble> {
-    if out.json { out.document(&document) } else { out.line(format!("{} {what}", row.name)) }
+    let why = run.map_or_else(|| "unknown".to_owned(), |run| run.outcome.replace('_', " "));
+    out.line(format!("{name} submitted nothing: {why}"))?;
+    next(&format!("schedules {name}"), "its latest runs", out)
 }
