@@ -19,6 +19,7 @@ mod faults;
 mod fleet;
 mod ledger;
 mod place;
+mod postgres;
 mod provider;
 mod proxy;
 mod submit;
@@ -41,4 +42,11 @@ async fn sqlite_keeps_its_promises_under_violence() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let drill = Drill::asked_for();
     drill::run(Place::sqlite(drill.megabytes()), drill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_keeps_its_promises_under_violence() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let drill = Drill::asked_for();
+    drill::run(Place::postgres(drill.megabytes() * 2).await, drill).await;
 }
