@@ -84,9 +84,10 @@ pub async fn run(place: Place, drill: Drill) {
     if place.server.is_some() {
         migrate(place.dir(), &config).await;
     }
-    let through_proxy = place.proxy.as_ref().map(|proxy| {
-        place.configure("proxied", &Server::url("127.0.0.1", proxy.port), &provider.url, LEASE_MS)
-    });
+    let through_proxy = place
+        .proxy
+        .as_ref()
+        .map(|proxy| place.configure("proxied", &Server::url("127.0.0.1", proxy.port), &provider.url, LEASE_MS));
     let mut slots = Vec::new();
     for n in 0..drill.workers {
         let config = through_proxy.as_ref().filter(|_| n == PROXIED).unwrap_or(&config);
@@ -153,7 +154,7 @@ pub async fn run(place: Place, drill: Drill) {
 fn role(name: &str, config: &Path, arguments: &[&str]) -> Role {
     let config = config.to_str().unwrap();
     let arguments = ["--config", config].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-    Role { name: name.to_owned(), arguments, environment: Vec::new() }
+    Role { name: name.to_owned(), enter: Vec::new(), arguments, environment: Vec::new() }
 }
 
 /// All submitters at once, over the first two thirds of the drill.

@@ -67,11 +67,17 @@ pub fn classify(
     }
     let mut sorted = Early { unheard_refusals: unheard.len() as u64, ..Early::default() };
     for entry in entries.values().filter(|entry| entry.early || entry.doomed) {
-        let covering = facts.heard.iter().filter(|heard| {
+        let in_scope = facts.heard.iter().filter(|heard| {
             let same = heard.account || format!("m-{}", facts.model(&heard.job)) == entry.model;
-            same && heard.received_ms <= entry.at_ms && heard.resume_ms > entry.at_ms
+            same && heard.received_ms <= entry.at_ms + MARGIN_MS && heard.resume_ms > entry.at_ms
         });
-        let Some(known_ms) = covering.map(|heard| heard.received_ms).min() else {
+        // From the answer's leaving to its receipt nobody can know of it.
+        let known_ms = in_scope.map(|heard| heard.received_ms).min();
+        if known_ms.is_some_and(|known_ms| known_ms > entry.at_ms) {
+            sorted.on_the_wire += 1;
+            continue;
+        }
+        let Some(known_ms) = known_ms else {
             let explains = |refusal: &&&LogEntry| {
                 let before_ms = entry.at_ms - refusal.at_ms;
                 (0..LONGEST_MS).contains(&before_ms)

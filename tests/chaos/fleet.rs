@@ -17,6 +17,8 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A process that ended by itself (its database is away) is started again after this long.
 const AGAIN: Duration = Duration::from_millis(100);
+/// Lines of trouble that are kept, the latest.
+const TROUBLES: usize = 12;
 /// Lines of a process's log that are kept, its latest.
 const TAIL: usize = 60;
 
@@ -37,6 +39,8 @@ struct Heard {
     /// Ends that it found void.
     void: u64,
     panics: Vec<String>,
+    /// What it said of its lease and of a database that did not do as it was told.
+    troubles: VecDeque<String>,
     tail: VecDeque<String>,
 }
 
@@ -53,6 +57,13 @@ impl Register {
     /// The life that claimed under this worker id.
     pub fn life_of(&self, worker: &str) -> Option<usize> {
         self.workers.lock().unwrap().get(worker).copied()
+    }
+
+    /// What a life said of its lease and its database.
+    pub fn troubles(&self, life: usize) -> String {
+        let lives = self.lives.lock().unwrap();
+        let Some(life) = lives.get(life) else { return String::new() };
+        life.heard.borrow().troubles.iter().fold(String::new(), |all, line| all + "\n        " + line)
     }
 
     pub fn lives(&self) -> usize {
@@ -97,6 +108,8 @@ enum Order {
 #[derive(Clone, Debug)]
 pub struct Role {
     pub name: String,
+    /// What stands in front of the command (`ip netns exec …`), or nothing.
+    pub enter: Vec<String>,
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
 }
@@ -189,14 +202,22 @@ async fn supervise(
 
 /// `reprieve`, with nothing of our own environment.
 pub fn reprieve(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    entered(&[], dir)
+}
+
+/// The same behind `enter`.
+pub fn entered(enter: &[String], dir: &Path) -> Command {
+    let own = env!("CARGO_BIN_EXE_reprieve").to_owned();
+    let words: Vec<&String> = enter.iter().chain([&own]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
     command.current_dir(dir).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.kill_on_drop(true);
     command
 }
 
 fn born(role: &Role, dir: &Path, register: &Arc<Register>) -> (usize, Arc<Life>, Child) {
-    let mut command = reprieve(dir);
+    let mut command = entered(&role.enter, dir);
     command.args(&role.arguments).envs(role.environment.iter().cloned());
     command.env("REPRIEVE_LOG", "warn,reprieve::worker=info");
     let mut child = command.spawn().unwrap();
@@ -253,6 +274,12 @@ impl Heard {
         }
         if line.contains("panicked") {
             self.panics.push(line.clone());
+        }
+        if line.contains("lease") || line.contains("error=") {
+            if self.troubles.len() == TROUBLES {
+                self.troubles.pop_front();
+            }
+            self.troubles.push_back(line.clone());
         }
         if self.tail.len() == TAIL {
             self.tail.pop_front();

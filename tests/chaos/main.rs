@@ -18,6 +18,7 @@ mod facts;
 mod faults;
 mod fleet;
 mod ledger;
+mod netns;
 mod place;
 mod postgres;
 mod provider;
@@ -49,4 +50,13 @@ async fn postgres_keeps_its_promises_under_violence() {
     let _turn = ONE_AT_A_TIME.lock().await;
     let drill = Drill::asked_for();
     drill::run(Place::postgres(drill.megabytes() * 2).await, drill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_cut_off_from_its_database_and_healed_loses_and_doubles_nothing() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    match netns::Namespaces::make() {
+        Ok(namespaces) => netns::run(&namespaces).await,
+        Err(why) => println!("NOT RUN: two network namespaces: {why}"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::SmallDisk;
 use crate::faults::Can;
-use crate::fleet::reprieve;
+use crate::fleet::entered;
 use crate::ledger::Ledger;
 use crate::postgres::Server;
 use crate::proxy::Proxy;
@@ -94,6 +94,11 @@ pub fn configure(dir: &Path, name: &str, database: &str, sim_url: &str, lease_ms
 
 /// Brings the schema up to date.
 pub async fn migrate(dir: &Path, config: &Path) {
-    let migrated = reprieve(dir).arg("--config").arg(config).args(["migrate", "up"]).output().await.unwrap();
+    migrate_at(&[], dir, config).await;
+}
+
+/// The same behind `enter`.
+pub async fn migrate_at(enter: &[String], dir: &Path, config: &Path) {
+    let migrated = entered(enter, dir).arg("--config").arg(config).args(["migrate", "up"]).output().await.unwrap();
     assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
 }

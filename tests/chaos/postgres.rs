@@ -108,6 +108,11 @@ impl Server {
         format!("postgres://reprieve@{host}:{port}/postgres")
     }
 
+    /// The same through its socket, for whom no network leads there.
+    pub fn socket_url(&self, beside: &Path) -> String {
+        format!("postgres://reprieve@localhost:{}/postgres?host={}", self.port, beside.display())
+    }
+
     /// Ends it as a crash would, and starts it again: whether it came up.
     pub fn bounce(&self) -> bool {
         self.order("bounce")

@@ -224,6 +224,7 @@ fn sent_again(facts: &Facts, evidence: &Evidence, askers: &HashMap<String, Vec<&
 
 fn losses(facts: &Facts, evidence: &Evidence, ledger: &Ledger) -> Losses {
     let mut losses = Losses::default();
+    let mut told: BTreeSet<Option<usize>> = BTreeSet::new();
     let hands = evidence.seen.hands.lock().unwrap();
     for record in facts.records.iter().filter(|record| record.outcome == "lost") {
         let worker = hands.get(&(record.job.clone(), record.fence));
@@ -232,7 +233,10 @@ fn losses(facts: &Facts, evidence: &Evidence, ledger: &Ledger) -> Losses {
             *losses.by.entry(why).or_default() += 1;
             losses.unattributed += usize::from(life.is_none());
         } else {
-            losses.unexplained.push(format!("{record:?} of life {life:?}"));
+            // Its own words, once.
+            let troubles =
+                life.filter(|_| told.insert(life)).map_or_else(String::new, |life| evidence.register.troubles(life));
+            losses.unexplained.push(format!("{record:?} of life {life:?}{troubles}"));
         }
     }
     losses
