@@ -152,7 +152,10 @@ fn done(worker: WorkerId, turn: &ClaimedTurn) -> Completion {
 
 async fn claim(store: &Sqlite, worker: WorkerId, room: usize) -> Vec<ClaimedTurn> {
     let room = u32::try_from(room).expect("a small number");
-    store.claim(ClaimRequest { worker, queues: Vec::new(), room, now_ms: T0 }).await.expect("claimed")
+    store
+        .claim(ClaimRequest { worker, queues: Vec::new(), without: Vec::new(), room, now_ms: T0 })
+        .await
+        .expect("claimed")
 }
 
 /// When a measurement began, on the wall and on the processors.

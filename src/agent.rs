@@ -15,7 +15,7 @@ mod again;
 mod digest;
 pub mod limits;
 mod messages;
-mod read;
+pub(crate) mod read;
 pub mod response;
 mod spec;
 mod step;

@@ -1,5 +1,6 @@
 //! The composition root: builds everything once, from the configuration, and hands values and handles to the rest.
 
+use crate::agent::Directory;
 use crate::clock::{Clock, SkewError};
 use crate::config::Config;
 use crate::failure::{Rules, RulesError};
@@ -107,6 +108,7 @@ impl<S: Store> Service<S> {
                     records_ms: config.retention.records_ms,
                     jobs_ms: config.retention.jobs_ms,
                 },
+                directory: Arc::new(Directory::of(config)),
             },
         })
     }

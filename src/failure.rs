@@ -24,7 +24,7 @@ mod rules;
 mod walk;
 
 pub use evidence::{Candidate, LimitKind, Source, SourceKind, Verdict};
-pub use fault::{CancelPoint, Ending, Fault, Phase, ResponseFault, Terminal, Transport};
+pub use fault::{CancelPoint, Ending, Fault, Phase, ResponseFault, Terminal, Transport, is_out_of_resources};
 pub use read::{Finish, finish};
 pub use reading::{Allowance, Cause, Class, Failure, Reach, Receipt};
 pub use record::{ErrorDocument, Identity, Limit, ModelFailure, ResetSource};

@@ -1,16 +1,20 @@
-//! What happens by the clock: ends that are overdue, turns of lost workers, retention.
+//! What happens by the clock: ends that are overdue, turns of lost workers, schedules, retention.
 //!
 //! A duty is one file with one idempotent `run_once` that returns its counts. Two things run duties: the due timer here,
 //! for what must be prompt (it wakes at the next due instant and on changes), and cron for what need not be
 //! ([`retention`]). Resets need no duty: a hold is over when its instant has passed, and the claim loops wake for it
 //! themselves. Every process may run a scheduler; duties that meet harm nobody.
 
+pub mod calendar;
 mod expire;
 mod rescue;
 pub mod retention;
+pub mod schedules;
 
+use crate::agent::Directory;
 use crate::recovery::Policy;
 use crate::store::Store;
+use std::sync::Arc;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +38,8 @@ pub struct Settings {
     /// The policy whose requeue tier bounds lost executions.
     pub requeue: Policy,
     pub retention: retention::Keep,
+    /// What the jobs of schedules are accepted against.
+    pub directory: Arc<Directory>,
 }
 
 /// Runs the duties until told to stop.
@@ -69,8 +75,9 @@ async fn timer<S: Store>(store: &S, settings: &Settings, stop: &CancellationToke
         if looked_ms >= rescue_from_ms && rescue::run_once(store, looked_ms, &settings.requeue).await.is_none() {
             rescue_from_ms = clock.now_ms() + GRACE_MS;
         }
+        let fired = schedules::run_once(store, &settings.directory, looked_ms).await.is_some();
         // What is due and may not or cannot be done yet does not become so any faster by being looked at all the time.
-        let nap_ms = if looked_ms < rescue_from_ms { AWAY_NAP_MS } else { 1 };
+        let nap_ms = if looked_ms < rescue_from_ms || !fired { AWAY_NAP_MS } else { 1 };
         let due_ms = store.next_due_ms(looked_ms).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the next due instant could not be read");
             None

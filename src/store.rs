@@ -117,9 +117,9 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     // -- By the clock
 
-    /// The next instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse. Ask with
-    /// the instant of the claim before: backoffs and resumes at or before `now_ms` are that claim's. An instant that has
-    /// passed is a deadline or a lease: `expire` and `rescue` have work.
+    /// The next instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse, a
+    /// schedule's firing. Ask with the instant of the claim before: backoffs, resumes and firings at or before `now_ms`
+    /// are for whoever asked then. An instant that has passed is a deadline or a lease: `expire` and `rescue` have work.
     fn next_due_ms(&self, now_ms: i64) -> impl Future<Output = Result<Option<i64>>> + Send;
     /// Ends waiting jobs whose deadline has passed, at most `limit`: with the last failure they met, else
     /// `deadline_exceeded`.
@@ -133,7 +133,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn cancel(&self, jobs: Vec<JobId>, now_ms: i64) -> impl Future<Output = Result<Vec<CancelOutcome>>> + Send;
     /// Puts messages into a live job's transcript, before its next turn.
     fn post(&self, messages: NewMessages) -> impl Future<Output = Result<Posted>> + Send;
-    /// Moves live jobs, one outcome each, in order.
+    /// Moves live jobs, one outcome each, in order; one that is named twice is moved once.
     fn steer(
         &self,
         jobs: Vec<JobId>,
@@ -142,9 +142,10 @@ pub trait Store: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<SteerOutcome>>> + Send;
     /// Deletes ended jobs with all that is kept of them.
     fn delete(&self, jobs: Vec<JobId>) -> impl Future<Output = Result<Vec<DeleteOutcome>>> + Send;
-    /// Stops claims of a queue, or lets them go on (`None`). Returns what stood before.
+    /// Stops claims of a queue, or lets them go on (`None`). Returns what stood before; of two pauses the first stands.
     fn pause_queue(&self, queue: String, pause: Option<Pause>) -> impl Future<Output = Result<Option<Pause>>> + Send;
-    /// Closes a scope by hand, or dates the hold that stands there anew.
+    /// Closes a scope by hand, or dates the hold that stands there anew, to an earlier end or a later one. No permit
+    /// older than this lifts it; without an end, only a release does.
     fn close_scope(&self, close: HoldClose) -> impl Future<Output = Result<HoldRow>> + Send;
     /// The jobs that are retries of these: `(old, new)`.
     fn retries(&self, of: Vec<JobId>) -> impl Future<Output = Result<Vec<(JobId, JobId)>>> + Send;
@@ -157,7 +158,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn add_schedule(&self, schedule: NewSchedule) -> impl Future<Output = Result<Scheduled>> + Send;
     /// Removes a schedule; its jobs stay. Whether it was there.
     fn remove_schedule(&self, id: ScheduleId) -> impl Future<Output = Result<bool>> + Send;
-    /// Stops a schedule, or lets it go on (`None`) from `next_ms`. Whether it was there.
+    /// Stops a schedule, or lets it go on (`None`) from `next_ms`; one that runs keeps its next instant. Whether it was
+    /// there.
     fn pause_schedule(
         &self,
         id: ScheduleId,
@@ -168,7 +170,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn schedules(&self) -> impl Future<Output = Result<Vec<ScheduleRow>>> + Send;
     /// Schedules whose next instant has come, the most overdue first; without their runs.
     fn due_schedules(&self, now_ms: i64, limit: u32) -> impl Future<Output = Result<Vec<ScheduleRow>>> + Send;
-    /// Fires one schedule: its jobs, its runs and its next instant in one transaction, once in the whole fleet.
+    /// Fires one schedule: its jobs, its runs and its next instant in one transaction, once in the whole fleet. An
+    /// instant that has its run already keeps it, and is answered with it.
     fn fire(&self, fire: Fire) -> impl Future<Output = Result<Fired>> + Send;
 
     // -- Asking

@@ -5,6 +5,7 @@
 //! ([`crate::agent`]'s), how a request goes out ([`crate::provider`]'s). Faces never touch a worker's insides; they meet
 //! it in the store.
 
+mod aside;
 mod closed;
 mod completer;
 mod ends;
@@ -86,6 +87,7 @@ pub(crate) struct Shared<S: Store> {
     over: CancellationToken,
     hand: Hand,
     closed: closed::Closed,
+    aside: aside::Aside,
     completions: completer::Completions,
     answers: completer::Answers,
 }
@@ -116,6 +118,7 @@ async fn incarnation<S: Store>(store: S, settings: Settings, stop: Stop) -> Ende
     let shared = Arc::new(Shared {
         hand: Hand::new(settings.concurrency, settings.live.clone(), registered_ms),
         closed: closed::Closed::default(),
+        aside: aside::Aside::default(),
         store,
         clock,
         id,
@@ -192,11 +195,19 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
         let freed = shared.hand.freed();
         let asked = shared.hand.room().min(CLAIM_MOST);
         let mut took = 0;
-        let mut wake_ms = shared.clock.now_ms() + POLL_MS;
-        if asked > 0 && shared.lease_is_fresh() {
-            let now_ms = shared.clock.now_ms();
-            let request =
-                ClaimRequest { worker: shared.id, queues: shared.settings.queues.clone(), room: asked, now_ms };
+        let now_ms = shared.clock.now_ms();
+        let mut wake_ms = now_ms + POLL_MS;
+        let paused_until_ms = shared.aside.paused_until_ms();
+        if paused_until_ms > now_ms {
+            wake_ms = paused_until_ms;
+        } else if asked > 0 && shared.lease_is_fresh() {
+            let request = ClaimRequest {
+                worker: shared.id,
+                queues: shared.settings.queues.clone(),
+                without: shared.aside.left(now_ms),
+                room: asked,
+                now_ms,
+            };
             match shared.store.claim(request).await {
                 Ok(turns) => {
                     took = u32::try_from(turns.len()).unwrap_or(u32::MAX);
@@ -205,8 +216,10 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
                         tasks.spawn(execution::run(Arc::clone(shared), turn, slot));
                     }
                     if took == 0 {
-                        // As of the claim: an instant that passes between the two would be slept over.
-                        wake_ms = shared.next_due_ms(now_ms).await.map_or(wake_ms, |due_ms| due_ms.min(wake_ms));
+                        // As of the claim: an instant that passes between the two would be slept over. One that had
+                        // passed before is the scheduler's, whose work is heard of as a change.
+                        let due_ms = shared.next_due_ms(now_ms).await.filter(|due_ms| *due_ms > now_ms);
+                        wake_ms = due_ms.map_or(wake_ms, |due_ms| due_ms.min(wake_ms));
                     }
                 }
                 Err(error) => {

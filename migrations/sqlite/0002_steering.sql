@@ -26,14 +26,19 @@ ALTER TABLE lanes ADD COLUMN minute INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lanes ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lanes ADD COLUMN claims_before INTEGER NOT NULL DEFAULT 0;
 
--- A worker that is no more stays for a day: a queue that nobody takes says when it was taken last.
+-- A worker that is no more stays for a day: a queue that nobody takes says when it was taken last. `lapsed_ms`: it may
+-- not renew, its turns are being taken; `ended_ms`: it has none any more.
+ALTER TABLE workers ADD COLUMN lapsed_ms INTEGER;
 ALTER TABLE workers ADD COLUMN ended_ms INTEGER;
+CREATE INDEX workers_there ON workers (worker_no) WHERE ended_ms IS NULL;
+CREATE INDEX workers_ended ON workers (ended_ms) WHERE ended_ms IS NOT NULL;
 
 -- Makes a posting repeatable.
 ALTER TABLE inbox ADD COLUMN key TEXT;
 CREATE INDEX inbox_key ON inbox (job_id, key) WHERE key IS NOT NULL;
 
 ALTER TABLE jobs ADD COLUMN schedule_id BLOB;
+CREATE INDEX jobs_scheduled_live ON jobs (schedule_id) WHERE schedule_id IS NOT NULL AND state IS NULL;
 -- A job is retried once; what failed again is retried in its turn.
 CREATE UNIQUE INDEX jobs_retry_of ON jobs (retry_of) WHERE retry_of IS NOT NULL;
 -- Covers what tokens are counted by: they stand behind the responses, which are long.

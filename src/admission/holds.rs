@@ -33,7 +33,7 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldEvent {
     Opened,
-    /// A refusal, or somebody, moved its end.
+    /// A refusal moved its end.
     Extended,
     /// Its probe was refused.
     RefusedAgain,
@@ -43,6 +43,8 @@ pub enum HoldEvent {
     /// An answer lifted it.
     Reopened,
     Released,
+    /// Somebody dated it.
+    ClosedByHand,
 }
 
 impl HoldEvent {
@@ -56,6 +58,7 @@ impl HoldEvent {
             Self::ProbeReturned => "probe_returned",
             Self::Reopened => "reopened",
             Self::Released => "released",
+            Self::ClosedByHand => "closed_by_hand",
         }
     }
 }
@@ -148,17 +151,12 @@ impl<P: Copy + PartialEq> Hold<P> {
         permit_no > self.dated_no
     }
 
-    /// Somebody moves its end by hand, never to an earlier one: that is a release.
-    pub fn extend(&mut self, until_ms: Option<i64>) -> Option<HoldEvent> {
-        let later = match (self.until_ms, until_ms) {
-            (Some(old_ms), Some(new_ms)) => new_ms > old_ms,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
-        later.then(|| {
-            self.until_ms = until_ms;
-            HoldEvent::Extended
-        })
+    /// Somebody dates it by hand, to an earlier end or a later one, or to none. What was permitted before `draw`, its
+    /// probe included, lifts nothing; a probe that is out keeps its right until it is back, so that there is one.
+    pub fn close(&mut self, until_ms: Option<i64>, draw: i64) -> HoldEvent {
+        self.until_ms = until_ms;
+        self.dated_no = draw;
+        HoldEvent::ClosedByHand
     }
 
     /// A parked scope may be probed once (a changed key, a process start): what its probe meets decides.
@@ -211,14 +209,8 @@ mod tests {
         let (mut hold, _) = Hold::open(None, 0, 1);
         assert_eq!(hold.standing(i64::MAX), Standing::Closed { until_ms: None });
         assert_eq!(hold.refused('a', 0, Some(500), 2), []);
-        assert_eq!((hold.extend(Some(500)), hold.until_ms), (None, None));
         assert_eq!(hold.unpark(40), Some(HoldEvent::Released));
         assert_eq!((hold.standing(40), hold.unpark(41)), (Standing::Due, None));
-        let (mut dated, _) = Hold::<char>::open(Some(9), 0, 1);
-        assert_eq!(
-            (dated.extend(Some(3)), dated.extend(None), dated.until_ms),
-            (None, Some(HoldEvent::Extended), None)
-        );
     }
 
     #[test]
@@ -241,6 +233,8 @@ mod tests {
         /// Clocks may step back a little.
         Time(i64),
         Release,
+        /// By hand, so many milliseconds from now; `None`: without an end.
+        Close(Option<i64>),
     }
 
     fn happens() -> impl Strategy<Value = Happens> {
@@ -254,6 +248,7 @@ mod tests {
             1 => Just(Happens::Silent),
             4 => (-60_000..120_000_i64).prop_map(Happens::Time),
             1 => Just(Happens::Release),
+            1 => proptest::option::of(-1_000..300_000_i64).prop_map(Happens::Close),
         ]
     }
 
@@ -274,7 +269,8 @@ mod tests {
             let mut probing: Option<i64> = None;
             for event in story {
                 let until_before = hold.as_ref().and_then(|hold| hold.until_ms);
-                let mut lifted = false;
+                let parked_before = hold.as_ref().is_some_and(|hold| hold.until_ms.is_none());
+                let (mut lifted, mut by_hand) = (false, false);
                 let in_flight = i64::try_from(wire.len()).unwrap();
                 let take = |wire: &mut Vec<i64>, which: usize| (!wire.is_empty()).then(|| wire.swap_remove(which % wire.len()));
                 match event {
@@ -296,6 +292,7 @@ mod tests {
                     }
                     Happens::Answer(which) => if let Some(permit) = take(&mut wire, which) {
                         if hold.as_ref().is_some_and(|hold| hold.is_lifted_by(permit)) {
+                            prop_assert!(until_before.is_some(), "a hold without an end was lifted by an answer");
                             hold = None;
                             lifted = true;
                             promised_ms = i64::MIN;
@@ -336,6 +333,15 @@ mod tests {
                         probing = None;
                     },
                     Happens::Time(by_ms) => now_ms += by_ms,
+                    Happens::Close(wait_ms) => {
+                        draw += 1;
+                        let until_ms = wait_ms.map(|wait_ms| now_ms + wait_ms);
+                        let hold = hold.get_or_insert_with(|| Hold::open(until_ms, 0, draw).0);
+                        prop_assert_eq!(hold.close(until_ms, draw), HoldEvent::ClosedByHand);
+                        // Its word goes beyond what was promised before, both ways.
+                        promised_ms = until_ms.unwrap_or(i64::MAX);
+                        by_hand = true;
+                    }
                     Happens::Release => {
                         lifted = hold.take().is_some();
                         promised_ms = i64::MIN;
@@ -343,7 +349,9 @@ mod tests {
                     }
                 }
                 let until_after = hold.as_ref().and_then(|hold| hold.until_ms);
-                if !lifted && until_before.is_some() {
+                if parked_before && !lifted && !by_hand {
+                    prop_assert!(hold.as_ref().is_some_and(|hold| hold.until_ms.is_none()), "a hold without an end got one");
+                } else if !lifted && !by_hand && until_before.is_some() {
                     prop_assert!(until_after >= until_before, "{until_before:?} fell to {until_after:?}");
                 }
                 prop_assert_eq!(hold.as_ref().and_then(|hold| hold.probe), probing);
@@ -357,7 +365,8 @@ mod tests {
                 if let Some(who) = probing {
                     hold.return_probe(who, None);
                 }
-                prop_assert_eq!(hold.room(&flow, 0, hold.until_ms.unwrap()), 1);
+                let room = hold.room(&flow, 0, hold.until_ms.unwrap_or(i64::MAX));
+                prop_assert_eq!(room, i64::from(hold.until_ms.is_some()));
             }
         }
     }

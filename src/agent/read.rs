@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Reads one JSON value. Refuses what would be read differently elsewhere: a member given twice, and NUL characters,
 /// which databases and terminals cut texts at.
-pub(super) fn tree(text: &str) -> Result<Value, SpecError> {
+pub(crate) fn tree(text: &str) -> Result<Value, SpecError> {
     let mut source = serde_json::Deserializer::from_str(text);
     Tree.deserialize(&mut source).and_then(|value| source.end().map(|()| value)).map_err(|error| {
         // serde_json's own message, without the place that it appends.
@@ -91,7 +91,7 @@ fn without_nul<E: serde::de::Error>(text: &str) -> Result<&str, E> {
 }
 
 /// A member's name as it may stand in a message of ours: printable and short.
-pub(super) fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     let mut short: String = name.chars().take(64).flat_map(char::escape_debug).collect();
     if name.chars().nth(64).is_some() {
         short.push('…');
@@ -100,14 +100,14 @@ pub(super) fn shown(name: &str) -> String {
 }
 
 /// One object of the spec, taken apart by name.
-pub(super) struct Members {
+pub(crate) struct Members {
     at: String,
     map: Map<String, Value>,
 }
 
 impl Members {
     /// `at` is the object's JSON pointer; empty for the whole.
-    pub(super) fn of(value: Value, at: impl Into<String>) -> Result<Self, SpecError> {
+    pub(crate) fn of(value: Value, at: impl Into<String>) -> Result<Self, SpecError> {
         let at = at.into();
         match value {
             Value::Object(map) => Ok(Self { at, map }),
@@ -116,7 +116,7 @@ impl Members {
     }
 
     /// Refuses members that are not in `known`, and those of `unsupported` that are not null.
-    pub(super) fn check(&self, known: &[&str], unsupported: &[&str]) -> Result<(), SpecError> {
+    pub(crate) fn check(&self, known: &[&str], unsupported: &[&str]) -> Result<(), SpecError> {
         for (name, value) in &self.map {
             if unsupported.contains(&name.as_str()) {
                 if !value.is_null() {
@@ -131,27 +131,27 @@ impl Members {
     }
 
     /// The object as it stood.
-    pub(super) fn into_value(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         Value::Object(self.map)
     }
 
     /// A member's JSON pointer.
-    pub(super) fn place(&self, name: &str) -> String {
+    pub(crate) fn place(&self, name: &str) -> String {
         format!("{}/{}", self.at, shown(&name.replace('~', "~0").replace('/', "~1")))
     }
 
     /// Whether a member is there and not null.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.map.get(name).is_some_and(|value| !value.is_null())
     }
 
     /// A member with its place; null is absent.
-    pub(super) fn take(&mut self, name: &str) -> Option<(Value, String)> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<(Value, String)> {
         let at = self.place(name);
         self.map.remove(name).filter(|value| !value.is_null()).map(|value| (value, at))
     }
 
-    pub(super) fn take_with<T>(
+    pub(crate) fn take_with<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(Value, &str) -> Result<T, SpecError>,
@@ -160,7 +160,7 @@ impl Members {
     }
 
     /// As [`Members::take_with`], for a member that is read and not kept.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(&Value, &str) -> Result<T, SpecError>,
@@ -170,7 +170,7 @@ impl Members {
 }
 
 /// A text that is not empty and has at most `most` bytes.
-pub(super) fn text(value: Value, at: &str, most: usize) -> Result<String, SpecError> {
+pub(crate) fn text(value: Value, at: &str, most: usize) -> Result<String, SpecError> {
     let Value::String(text) = value else { return Err(SpecError::new(at, "must be a text")) };
     if text.is_empty() {
         return Err(SpecError::new(at, "must not be empty"));
@@ -182,7 +182,7 @@ pub(super) fn text(value: Value, at: &str, most: usize) -> Result<String, SpecEr
 }
 
 /// A text of letters, digits and `marks`.
-pub(super) fn name(value: Value, at: &str, most: usize, marks: &str) -> Result<String, SpecError> {
+pub(crate) fn name(value: Value, at: &str, most: usize, marks: &str) -> Result<String, SpecError> {
     let text = text(value, at, most)?;
     if text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
         Ok(text)
@@ -192,7 +192,7 @@ pub(super) fn name(value: Value, at: &str, most: usize, marks: &str) -> Result<S
 }
 
 /// A text on one line, without control characters.
-pub(super) fn line(value: Value, at: &str, most: usize) -> Result<String, SpecError> {
+pub(crate) fn line(value: Value, at: &str, most: usize) -> Result<String, SpecError> {
     let text = text(value, at, most)?;
     if text.chars().any(char::is_control) {
         return Err(SpecError::new(at, "must not have control characters"));
@@ -200,12 +200,12 @@ pub(super) fn line(value: Value, at: &str, most: usize) -> Result<String, SpecEr
     Ok(text)
 }
 
-pub(super) fn flag(value: &Value, at: &str) -> Result<bool, SpecError> {
+pub(crate) fn flag(value: &Value, at: &str) -> Result<bool, SpecError> {
     value.as_bool().ok_or_else(|| SpecError::new(at, "must be true or false"))
 }
 
 /// A whole number within `range`.
-pub(super) fn whole(value: &Value, at: &str, range: std::ops::RangeInclusive<i64>) -> Result<i64, SpecError> {
+pub(crate) fn whole(value: &Value, at: &str, range: std::ops::RangeInclusive<i64>) -> Result<i64, SpecError> {
     value
         .as_i64()
         .filter(|number| range.contains(number))
@@ -213,7 +213,7 @@ pub(super) fn whole(value: &Value, at: &str, range: std::ops::RangeInclusive<i64
 }
 
 /// One of a few words.
-pub(super) fn word<'a, T: Copy>(value: &Value, at: &str, words: &'a [(&'a str, T)]) -> Result<T, SpecError> {
+pub(crate) fn word<'a, T: Copy>(value: &Value, at: &str, words: &'a [(&'a str, T)]) -> Result<T, SpecError> {
     let given = value.as_str().unwrap_or_default();
     words.iter().find(|(word, _)| *word == given).map(|(_, meant)| *meant).ok_or_else(|| {
         let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>();

@@ -31,7 +31,7 @@ pub struct ReadFrom {
 #[serde(deny_unknown_fields)]
 pub struct Why {
     /// `hold`, `parked`, `probe`, `ramp`, `full`, `backoff`, `not_before`, `in_place`, `line`, `paused`, `queue_paused`,
-    /// `no_worker`, `no_key` or `client`.
+    /// `no_worker`, `no_key`, `no_provider` or `client`.
     pub reason: String,
     /// Who decides when it ends: `provider`, `reprieve`, `submitter`, `operator`, `client` or `worker`.
     pub who: String,
@@ -101,6 +101,8 @@ pub struct Deadline {
 pub struct Aside {
     /// The variable that should have held the key of its provider entry, where this process has none.
     pub missing_key: Option<String>,
+    /// This process has no such provider entry at all.
+    pub no_provider: bool,
     /// What befell its hold, in order.
     pub hold_events: Vec<HoldEventRow>,
     /// Of a job that has ended: its executions and sends, as far as their records are kept.
@@ -204,6 +206,7 @@ pub async fn explain_job<S: Store>(store: &S, directory: &Directory, id: JobId) 
     let job = &standing.job;
     let mut aside = Aside {
         missing_key: directory.entries.get(&job.entry).and_then(|entry| entry.missing_key.clone()),
+        no_provider: !directory.entries.contains_key(&job.entry),
         ..Aside::default()
     };
     if let Some(hold) = &job.hold {

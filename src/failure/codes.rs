@@ -16,15 +16,13 @@ pub const WORKER_DRAINED: &str = "worker_drained";
 pub const TURN_LIMIT: &str = "turn_limit";
 /// The transcript outgrew what is sent again.
 pub const TRANSCRIPT_LIMIT: &str = "transcript_limit";
-/// The worker that claimed the turn has no such provider entry.
-pub const PROVIDER_UNKNOWN: &str = "provider_unknown";
 /// The worker that claimed the turn has no such recovery policy.
 pub const POLICY_UNKNOWN: &str = "policy_unknown";
 /// The stored job is not one that this release can read.
 pub const SPEC_UNREADABLE: &str = "spec_unreadable";
 
 /// Every code that this release writes.
-pub const ALL: [&str; 10] = [
+pub const ALL: [&str; 9] = [
     MODEL_INCOMPLETE,
     MODEL_CANCELLED,
     DEADLINE_EXCEEDED,
@@ -32,7 +30,6 @@ pub const ALL: [&str; 10] = [
     WORKER_DRAINED,
     TURN_LIMIT,
     TRANSCRIPT_LIMIT,
-    PROVIDER_UNKNOWN,
     POLICY_UNKNOWN,
     SPEC_UNREADABLE,
 ];

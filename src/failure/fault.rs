@@ -85,6 +85,33 @@ impl CancelPoint {
     }
 }
 
+/// Our own word for a connection that this machine had no file or memory for.
+pub(super) const EXHAUSTED: &str = "this machine is out of files or memory";
+
+impl Fault {
+    /// What a call meets that this machine has no file or memory for.
+    #[must_use]
+    pub fn exhausted() -> Self {
+        Self::Transport(Transport { phase: Some(Phase::Connect), detail: EXHAUSTED.to_owned() })
+    }
+}
+
+impl Ending {
+    /// The call was not sent, because this machine had no file or memory for it: our trouble, not the provider's.
+    #[must_use]
+    pub fn is_exhaustion(&self) -> bool {
+        matches!(self, Self::Fault(Fault::Transport(transport))
+            if transport.phase == Some(Phase::Connect) && transport.detail == EXHAUSTED)
+    }
+}
+
+/// Whether an error of the system says that this process or machine has no more files or memory.
+#[must_use]
+pub fn is_out_of_resources(error: &std::io::Error) -> bool {
+    // ENFILE and EMFILE have no kind of their own, and these numbers on every Unix.
+    error.kind() == std::io::ErrorKind::OutOfMemory || matches!(error.raw_os_error(), Some(23 | 24)) && cfg!(unix)
+}
+
 /// How a call ended that did not complete. One reading serves them all: [`super::Failure::read`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {

@@ -3,7 +3,7 @@
 //!
 //! `genai::Error` has no `source()` and its `Display` can print the request: it is taken apart here and never shown.
 
-use super::fault::{Fault, Phase, ResponseFault, Terminal, Transport};
+use super::fault::{Fault, Phase, ResponseFault, Terminal, Transport, is_out_of_resources};
 use super::frame;
 use genai::webc::{self, StreamTimeout};
 use serde_json::Value;
@@ -62,6 +62,9 @@ impl Fault {
             error.is_connect() || error.is_timeout() || error.is_request() || error.is_body() || error.is_decode();
         if !retryable || error.is_builder() || error.is_redirect() {
             return terminal("the request could not be sent");
+        }
+        if error.is_connect() && sources(error).filter_map(|source| source.downcast_ref()).any(is_out_of_resources) {
+            return Self::exhausted();
         }
         let phase = if error.is_connect() {
             Some(Phase::Connect)
@@ -138,15 +141,13 @@ fn plain(headers: &http::HeaderMap) -> Vec<(String, String)> {
 
 /// The deepest source that is no `reqwest::Error` (whose `Display` holds the URL), made printable.
 fn deepest(error: &reqwest::Error) -> String {
-    let mut found = None;
-    let mut next = error.source();
-    while let Some(source) = next {
-        if !source.is::<reqwest::Error>() {
-            found = Some(source);
-        }
-        next = source.source();
-    }
+    let found = sources(error).filter(|source| !source.is::<reqwest::Error>()).last();
     found.map_or_else(|| "no detail".into(), |source| printable(&source.to_string()))
+}
+
+/// What lies under an error, the nearest first.
+fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |source| (*source).source())
 }
 
 /// ASCII without control characters and URLs, at most [`DETAIL_CHARS`] long.

@@ -192,7 +192,7 @@ impl Provider {
 
     /// What genai is to send, and where.
     pub(super) fn prepare(&self, call: &ChatCall) -> Result<(ServiceTarget, Prepared), Ending> {
-        let key = self.key().map_err(|_| super::terminal("the provider has no key that can be sent"))?;
+        let key = self.key().map_err(|gap| gap.ending())?;
         let prepared = request::prepare(call, self.0.adapter).map_err(|error| super::terminal(error.to_string()))?;
         let target = ServiceTarget {
             endpoint: Endpoint::from_owned(self.0.endpoint.as_str()),

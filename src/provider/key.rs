@@ -2,6 +2,7 @@
 //! changed. It is never printed, and nothing here says more about it than that it is there.
 
 use crate::config;
+use crate::failure::{Ending, Fault, is_out_of_resources};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -19,8 +20,22 @@ pub enum KeyGap {
     Unreadable(PathBuf),
     #[error("the provider's key file {0} holds no key: put one line into it")]
     Empty(PathBuf),
+    #[error("the provider's key file {0} cannot be opened: this machine is out of files or memory")]
+    Exhausted(PathBuf),
     #[error("the provider's key contains characters that no header can carry")]
     Unsendable,
+}
+
+impl KeyGap {
+    /// What it means to a call.
+    pub(super) fn ending(&self) -> Ending {
+        match self {
+            Self::Exhausted(_) => Ending::Fault(Fault::exhausted()),
+            Self::Missing(_) | Self::Unreadable(_) | Self::Empty(_) | Self::Unsendable => {
+                super::terminal("the provider has no key that can be sent")
+            }
+        }
+    }
 }
 
 /// What is wrong with an entry's key as it stands; `None`: it can be sent, or none is needed.
@@ -75,7 +90,9 @@ impl KeySource {
         if length > MAX_KEY_FILE {
             return Err(unreadable());
         }
-        let text = std::fs::read_to_string(path).map_err(|_| unreadable())?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            if is_out_of_resources(&error) { KeyGap::Exhausted(path.to_owned()) } else { unreadable() }
+        })?;
         let key = text.trim().to_owned();
         if key.is_empty() {
             return Err(KeyGap::Empty(path.to_owned()));

@@ -69,7 +69,7 @@ impl Provider {
 
     fn raw_request(&self, call: &RawCall) -> Result<reqwest::RequestBuilder, Ending> {
         raw_path(&call.path).map_err(|error| super::terminal(error.to_string()))?;
-        let key = self.key().map_err(|_| super::terminal("the provider has no key that can be sent"))?;
+        let key = self.key().map_err(|gap| gap.ending())?;
         let endpoint = self.endpoint();
         let mut url = endpoint.join(&call.path).map_err(|_| super::terminal("the path does not join the endpoint"))?;
         if url.origin() != endpoint.origin() {
@@ -188,6 +188,26 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{Phase, Transport};
+
+    /// A machine without a file left says so before anything is sent.
+    #[tokio::test]
+    async fn a_connection_that_this_machine_had_no_file_for_is_told_from_a_refused_one() {
+        struct Resolves(i32);
+        impl reqwest::dns::Resolve for Resolves {
+            fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+                let error = std::io::Error::from_raw_os_error(self.0);
+                Box::pin(std::future::ready(Err(error.into())))
+            }
+        }
+        for (number, exhausted) in [(24, true), (23, true), (12, true), (111, false)] {
+            let client = reqwest::Client::builder().dns_resolver(std::sync::Arc::new(Resolves(number))).build();
+            let error = client.unwrap().get("http://nowhere.example/").send().await.unwrap_err();
+            let fault = Fault::of_reqwest(&error);
+            assert!(matches!(&fault, Fault::Transport(Transport { phase: Some(Phase::Connect), .. })), "{fault:?}");
+            assert_eq!(Ending::Fault(fault).is_exhaustion(), exhausted, "{number}");
+        }
+    }
 
     #[test]
     fn only_a_plain_relative_path_is_taken() {

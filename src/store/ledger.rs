@@ -4,10 +4,11 @@
 //!
 //! Pure: no SQL, no clock. In go rows, instants and draws of the store's sequence; out come changed rows and events.
 
-use super::{Fence, Grant, HoldId, JobId, Probe, RefusalRow, SendKey};
+use super::{Fence, Grant, HoldClose, HoldId, JobId, Probe, RefusalRow, SendKey};
 use crate::admission::{Flow, Hold, HoldEvent, Standing};
 use crate::failure::LimitKind;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// A scope as it stands inside a transaction.
 #[derive(Clone, Debug)]
@@ -63,6 +64,10 @@ pub(super) struct Happened {
 
 /// A refusal of a send that was on the wire when the hold was dated, and that moved nothing: it is counted apart.
 const CONCURRENT: &str = "concurrent_refusal";
+
+/// The cause of a hold that somebody dated by hand, and where its end was read.
+const MANUAL: &str = "manual";
+const OPERATOR: &str = "operator";
 
 /// A turn in a worker's hand, as far as admission is concerned.
 #[derive(Clone, Copy, Debug)]
@@ -258,21 +263,7 @@ impl Ledger {
         } else {
             scope.flow.cut(scope.in_flight);
             let (hold, event) = Hold::open(Some(refusal.until_ms), scope.barren, draw);
-            let mut held = HoldState {
-                id: HoldId::fresh(),
-                scope_id,
-                hold,
-                cause: String::new(),
-                kind: None,
-                opened_ms: now_ms,
-                source: String::new(),
-                raw: None,
-                refusal: None,
-                extended: 0,
-                probe_since_ms: None,
-                ended: None,
-                changed: true,
-            };
+            let mut held = HoldState::opened(scope_id, hold, now_ms);
             held.dated_by(refusal, key);
             self.events.push(happened(&held, now_ms, event.as_str(), Some(key)));
             self.holds.insert(scope_id, held);
@@ -288,6 +279,36 @@ impl Ledger {
             scope.changed = true;
         }
         self.end(scope_id, now_ms, "released", HoldEvent::Released, Some((by, reason)));
+    }
+
+    /// Somebody closes a scope until an instant, or (`None`) until it is released. The word of a hand goes beyond what
+    /// was read: it shortens and lengthens. No answer on the wire lifts it. A hold opened by hand is left as any: by one
+    /// probe, and a ramp.
+    pub fn close(&mut self, scope_id: i64, close: &HoldClose, draw: i64) -> HoldId {
+        let held = match self.holds.entry(scope_id) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(place) => {
+                let mut barren = 0;
+                if let Some(scope) = self.scopes.get_mut(&scope_id) {
+                    scope.flow.cut(scope.in_flight);
+                    scope.changed = true;
+                    barren = scope.barren;
+                }
+                let (hold, _) = Hold::open(close.until_ms, barren, draw);
+                place.insert(HoldState::opened(scope_id, hold, close.now_ms))
+            }
+        };
+        let event = held.hold.close(close.until_ms, draw);
+        held.changed = true;
+        MANUAL.clone_into(&mut held.cause);
+        OPERATOR.clone_into(&mut held.source);
+        (held.kind, held.raw, held.refusal) = (None, None, None);
+        self.events.push(Happened {
+            by: Some(close.by.clone()),
+            reason: close.reason.clone(),
+            ..happened(held, close.now_ms, event.as_str(), None)
+        });
+        held.id
     }
 
     fn end(
@@ -314,6 +335,25 @@ impl Ledger {
 }
 
 impl HoldState {
+    /// As it stands before anybody said where its end was read.
+    fn opened(scope_id: i64, hold: Hold<Holder>, now_ms: i64) -> Self {
+        Self {
+            id: HoldId::fresh(),
+            scope_id,
+            hold,
+            cause: String::new(),
+            kind: None,
+            opened_ms: now_ms,
+            source: String::new(),
+            raw: None,
+            refusal: None,
+            extended: 0,
+            probe_since_ms: None,
+            ended: None,
+            changed: true,
+        }
+    }
+
     fn dated_by(&mut self, refusal: &RefusalRow, key: SendKey) {
         self.cause.clone_from(&refusal.cause);
         self.kind = refusal.kind;

@@ -18,6 +18,7 @@ mod open;
 mod place;
 mod readers;
 mod reads;
+mod schedules;
 mod text;
 mod tx;
 mod verbs;
@@ -112,11 +113,6 @@ fn unexpected<T>(output: &Output) -> Result<T> {
     Err(Error::Database(format!("the writer answered {output:?}")))
 }
 
-/// Verbs whose statements are being written.
-fn soon<T>() -> Result<T> {
-    Err(Error::Database("this verb is not there yet".into()))
-}
-
 macro_rules! expect {
     ($self:ident, $request:expr, $pattern:pat => $value:expr) => {
         match $self.ask($request).await? {
@@ -200,59 +196,62 @@ impl Store for Sqlite {
     }
 
     async fn prune(&self, request: Prune) -> Result<Pruned> {
-        expect!(self, Request::Prune(request), Output::Pruned(pruned) => pruned)
+        let now_ms = self.0.clock.now_ms();
+        expect!(self, Request::Prune(request, now_ms), Output::Pruned(pruned) => pruned)
     }
 
     async fn cancel(&self, jobs: Vec<JobId>, now_ms: i64) -> Result<Vec<CancelOutcome>> {
         expect!(self, Request::Cancel(jobs, now_ms), Output::Cancelled(outcomes) => outcomes)
     }
 
-    async fn post(&self, _messages: NewMessages) -> Result<Posted> {
-        soon()
+    async fn post(&self, messages: NewMessages) -> Result<Posted> {
+        expect!(self, Request::Post(messages), Output::Posted(posted) => posted)
     }
 
-    async fn steer(&self, _jobs: Vec<JobId>, _how: Steer, _now_ms: i64) -> Result<Vec<SteerOutcome>> {
-        soon()
+    async fn steer(&self, jobs: Vec<JobId>, how: Steer, now_ms: i64) -> Result<Vec<SteerOutcome>> {
+        expect!(self, Request::Steer(jobs, how, now_ms), Output::Steered(outcomes) => outcomes)
     }
 
-    async fn delete(&self, _jobs: Vec<JobId>) -> Result<Vec<DeleteOutcome>> {
-        soon()
+    async fn delete(&self, jobs: Vec<JobId>) -> Result<Vec<DeleteOutcome>> {
+        expect!(self, Request::Delete(jobs), Output::Deleted(outcomes) => outcomes)
     }
 
-    async fn pause_queue(&self, _queue: String, _pause: Option<Pause>) -> Result<Option<Pause>> {
-        soon()
+    async fn pause_queue(&self, queue: String, pause: Option<Pause>) -> Result<Option<Pause>> {
+        expect!(self, Request::PauseQueue(queue, pause), Output::QueuePaused(before) => before)
     }
 
-    async fn close_scope(&self, _close: HoldClose) -> Result<HoldRow> {
-        soon()
+    async fn close_scope(&self, close: HoldClose) -> Result<HoldRow> {
+        let id = expect!(self, Request::Close(close), Output::Closed(id) => id)?;
+        let row = reads::hold(self.0.readers.take().await?.conn()?, id).await?;
+        row.ok_or_else(|| Error::Database("a hold was deleted as it was closed".into()))
     }
 
-    async fn retries(&self, _of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
-        soon()
+    async fn retries(&self, of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
+        schedules::retries(self.0.readers.take().await?.conn()?, &of).await
     }
 
-    async fn add_schedule(&self, _schedule: NewSchedule) -> Result<Scheduled> {
-        soon()
+    async fn add_schedule(&self, schedule: NewSchedule) -> Result<Scheduled> {
+        expect!(self, Request::AddSchedule(schedule), Output::Scheduled(scheduled) => scheduled)
     }
 
-    async fn remove_schedule(&self, _id: ScheduleId) -> Result<bool> {
-        soon()
+    async fn remove_schedule(&self, id: ScheduleId) -> Result<bool> {
+        expect!(self, Request::RemoveSchedule(id), Output::Found(found) => found)
     }
 
-    async fn pause_schedule(&self, _id: ScheduleId, _pause: Option<Pause>, _next_ms: Option<i64>) -> Result<bool> {
-        soon()
+    async fn pause_schedule(&self, id: ScheduleId, pause: Option<Pause>, next_ms: Option<i64>) -> Result<bool> {
+        expect!(self, Request::PauseSchedule(id, pause, next_ms), Output::Found(found) => found)
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleRow>> {
-        soon()
+        schedules::list(self.0.readers.take().await?.conn()?).await
     }
 
-    async fn due_schedules(&self, _now_ms: i64, _limit: u32) -> Result<Vec<ScheduleRow>> {
-        Ok(Vec::new())
+    async fn due_schedules(&self, now_ms: i64, limit: u32) -> Result<Vec<ScheduleRow>> {
+        schedules::due(self.0.readers.take().await?.conn()?, now_ms, limit).await
     }
 
-    async fn fire(&self, _fire: Fire) -> Result<Fired> {
-        soon()
+    async fn fire(&self, fire: Fire) -> Result<Fired> {
+        expect!(self, Request::Fire(fire), Output::Fired(fired) => fired)
     }
 
     async fn standing(&self, job: JobId, now_ms: i64) -> Result<Option<Standing>> {

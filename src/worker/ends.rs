@@ -65,6 +65,21 @@ impl<S: Store> Execution<S> {
         self.end(record, Next::Again { due_ms: span.ended_ms, counts: false }, Some(written)).await;
     }
 
+    /// This machine could not even open a connection: nothing was sent, and it is nobody's fault but ours.
+    pub(super) async fn end_exhausted(&mut self, ending: &Ending, span: &Span) {
+        if self.shared.aside.pause(span.ended_ms) {
+            tracing::warn!("this machine is out of files or memory; turns go back unsent and claims pause");
+        }
+        if span.n == 1 {
+            return give_back(&self.shared, &self.turn).await;
+        }
+        // Sends that were replaced before are on record, so this execution needs an end of its own.
+        let failure = self.read(ending, span);
+        let written =
+            Written { send: ledger::failed_send(span, &failure), evidence: None, refusal: None, answered: false };
+        self.put_back(&failure, self.shared.aside.paused_until_ms(), Some(written)).await;
+    }
+
     /// The deadline passed while nothing was on the wire: the last failure met stands, else our own code.
     pub(super) async fn end_overdue(&mut self, last: Option<&Failure>) {
         let account = self.account(self.shared.clock.now_ms());

@@ -55,6 +55,17 @@ pub(super) async fn run<S: Store>(shared: Arc<Shared<S>>, turn: ClaimedTurn, slo
     let plan = match Plan::of(&shared, &turn).await {
         Ok(plan) => plan,
         Err(Unplanned::StoreAway) => return give_back(&shared, &turn).await,
+        Err(Unplanned::NotHere) => {
+            // Before it goes back: what is given back is claimed again at once.
+            if shared.aside.leave(&turn.lane.scope, started_ms) {
+                tracing::warn!(
+                    entry = turn.entry,
+                    scope = %turn.lane.scope,
+                    "no such provider is configured on this worker; its jobs are left to other workers"
+                );
+            }
+            return give_back(&shared, &turn).await;
+        }
         Err(Unplanned::Failed(error)) => {
             let account = Account { seq: turn.seq, started_ms, ended_ms: shared.clock.now_ms(), sends: 0 };
             let error = *error;
@@ -106,6 +117,9 @@ impl<S: Store> Execution<S> {
                 SendEnd::TurnTimeout => broken_by(turn_timeout()),
                 SendEnd::Broken(broken) => *broken,
             };
+            if broken.ending.is_exhaustion() {
+                return self.end_exhausted(&broken.ending, &span).await;
+            }
             let Some(next) = self.after_failure(&broken, &heard, &span, told).await else { return };
             self.grant = next;
         }

@@ -20,6 +20,8 @@ pub(super) struct Plan {
 /// Why there is no plan.
 pub(super) enum Unplanned {
     StoreAway,
+    /// This worker's configuration lacks the job's provider entry; another's may have it.
+    NotHere,
     Failed(Box<ErrorDocument>),
 }
 
@@ -30,15 +32,14 @@ impl Plan {
             .map_err(|error| failed(codes::SPEC_UNREADABLE, format!("the stored job cannot be read: {error}")))?;
         let entry = shared.settings.entries.get(&turn.entry);
         let (Some(entry), Some(provider)) = (entry, shared.settings.providers.get(&turn.entry)) else {
-            let message = format!("no provider `{}` is configured on this worker", turn.entry);
-            return Err(failed(codes::PROVIDER_UNKNOWN, message));
+            return Err(Unplanned::NotHere);
         };
         let name = spec.policy.as_deref().unwrap_or(&entry.policy);
         let policy = shared.settings.policies.get(name).cloned().ok_or_else(|| {
             failed(codes::POLICY_UNKNOWN, format!("no recovery policy `{name}` is configured on this worker"))
         })?;
         // A first turn has nothing behind it but its spec, unless somebody told it something.
-        let history = if turn.seq > 1 || turn.told {
+        let mut history = if turn.seq > 1 || turn.told {
             shared.store.history(turn.job_id).await.map_err(|error| {
                 tracing::warn!(job.id = %turn.job_id, %error, "the transcript could not be read; the turn goes back");
                 Unplanned::StoreAway
@@ -46,6 +47,8 @@ impl Plan {
         } else {
             History::default()
         };
+        // What it was told while it ran is read by the turn behind it, also where this one is sent once more.
+        history.inbox.retain(|row| row.seq <= turn.seq);
         let mut call = agent::next_call(&spec, &history);
         if let Call::Chat(chat) = &mut call {
             chat.may_ask_again = policy.asks_again_without_stream(spec.delivery);

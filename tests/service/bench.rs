@@ -7,7 +7,7 @@ use reprieve::config::Config;
 use reprieve::sim::{Scenario, Sim, SimOptions};
 use reprieve::store::sqlite::{OpenOptions, Sqlite};
 use reprieve::store::{JobId, JobRow, JobState, Query, Store, Submitted, TurnView};
-use reprieve::worker::{LiveEvent, Stop};
+use reprieve::worker::{Live, LiveEvent, Stop};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,12 @@ impl Bench {
             };
             heard.lock().unwrap().push((job, line));
         };
-        let service = Service::build(&self.config, self.store.clone(), Some(Arc::new(live))).await.unwrap();
+        self.work_as(&self.config.clone(), Arc::new(live)).await;
+    }
+
+    /// Starts one more, with a configuration of its own.
+    pub async fn work_as(&mut self, config: &Config, live: Live) {
+        let service = Service::build(config, self.store.clone(), Some(live)).await.unwrap();
         let (worker, scheduler, stop) = (service.clone(), service, self.stop.clone());
         let scheduler_stop = stop.drain.clone();
         self.tasks.push(tokio::spawn(async move { worker.work(stop).await }));

@@ -7,7 +7,10 @@ mod cases;
 mod continuity;
 #[path = "../store/sqlite/contradictions.rs"]
 mod contradictions;
+mod elsewhere;
+mod followups;
 mod hardships;
 mod kill;
 mod process;
+mod schedules;
 mod steering;

@@ -45,7 +45,19 @@ impl Place {
 
     /// Starts it, and waits for nothing.
     pub fn spawn(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_reprieve"))
+        self.run(Command::new(env!("CARGO_BIN_EXE_reprieve")), arguments, environment)
+    }
+
+    /// Starts it with at most so many open files, and waits for nothing.
+    pub fn spawn_with_files(&self, files: u32, arguments: &[&str]) -> Process {
+        let mut shell = Command::new("/bin/sh");
+        let limited = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &limited, env!("CARGO_BIN_EXE_reprieve")]);
+        self.run(shell, arguments, &[])
+    }
+
+    fn run(&self, mut command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Process {
+        let mut child = command
             .arg("--config")
             .arg(self.dir.path().join("reprieve.toml"))
             .args(arguments)

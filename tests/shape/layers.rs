@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["admission", "recovery", "failure", "clock", "duration"]),
     ("provider", &["store", "recovery", "failure", "config", "clock", "duration"]),
     ("agent", &["provider", "store", "recovery", "failure", "config", "duration"]),
-    ("scheduler", &["store", "recovery", "failure", "clock", "duration"]),
+    ("scheduler", &["agent", "store", "recovery", "failure", "clock", "duration"]),
     ("worker", &["agent", "admission", "provider", "store", "recovery", "failure", "clock", "duration"]),
     ("sim", &["clock", "duration"]),
     ("app", &["worker", "scheduler", "agent", "provider", "store", "recovery", "failure", "config", "clock"]),

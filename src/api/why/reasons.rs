@@ -104,6 +104,16 @@ fn queued(known: &Known<'_>) -> Vec<Reason> {
     if reasons.is_empty() {
         reasons.push(in_line(known));
     }
+    // Known of this process alone: another may have it.
+    if known.aside.no_provider {
+        let text = format!(
+            "Provider entry `{}` is not configured here; workers without it leave its jobs to those that have it.",
+            job.entry
+        );
+        let then = "a worker that has the entry takes it";
+        let at = usize::from(reasons.first().is_none_or(|lead| !matches!(lead.word, "line" | "full" | "ramp")));
+        reasons.insert(at, Reason::new("no_provider", "operator", text, then).endless());
+    }
     // It keeps nothing from being sent, but from being answered.
     if let Some(variable) = &known.aside.missing_key {
         let text = format!(

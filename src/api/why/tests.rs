@@ -219,6 +219,7 @@ fn every_pattern_says_who_decides_until_when_read_from_where_and_what_then() {
         ("14", text(Standing { workers: 0, ..standing(job()) })),
         ("14, never seen", text(Standing { workers: 0, worker_seen_ms: None, ..standing(job()) })),
         ("15", aside(standing(job()), Aside { missing_key: Some("OPENAI_API_KEY".into()), ..Aside::default() })),
+        ("15, nowhere", aside(standing(job()), Aside { no_provider: true, ..Aside::default() })),
         ("16", text(standing(JobRow { seq: None, due_ms: Some(NOW_MS - 245_000), ..job() }))),
         ("16, newer", text(standing(JobRow { state: JobState::Unknown, ..job() }))),
         (

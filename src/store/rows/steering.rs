@@ -25,7 +25,8 @@ pub struct NewMessages {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// Read before the turn `seq`: the waiting one, or the one after the running one.
+    /// Read before the turn `seq`: the waiting one, or the one after the running one. Also the one after a waiting turn
+    /// that goes on from a cut, whose continuation is read alone, and never before what was posted earlier.
     Accepted {
         seq: u32,
     },
@@ -35,6 +36,7 @@ pub enum Posted {
     },
     /// The same key with other messages: nothing was posted.
     Conflict,
+    /// It has ended, or (`Cancelled`) was asked to stop: nobody would read them.
     AlreadyFinal(JobState),
     Unknown,
 }

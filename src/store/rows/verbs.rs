@@ -45,7 +45,7 @@ pub struct NewJob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     Accepted(JobId),
-    /// The same key with the same spec: the job accepted earlier.
+    /// The same key with the same spec, or a retry of what was retried: the job accepted earlier.
     Duplicate(JobId),
     /// The same key with another spec: nothing was accepted.
     Conflict(JobId),
@@ -85,6 +85,8 @@ pub struct ClaimRequest {
     pub worker: WorkerId,
     /// Empty: all queues.
     pub queues: Vec<String>,
+    /// Scopes that are left to other workers: nothing of them is claimed.
+    pub without: Vec<ScopeKey>,
     /// Free slots: how many turns may be claimed at most.
     pub room: u32,
     pub now_ms: i64,

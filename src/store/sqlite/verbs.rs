@@ -5,17 +5,20 @@ mod claim;
 mod complete;
 mod due;
 mod ends;
+mod inbox;
 mod ledger;
 mod rescue;
+mod schedules;
 mod steer;
 mod submit;
 mod workers;
 
 use super::tx::Tx;
 use crate::store::{
-    Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, Fence, HoldId, HoldRelease, JobId, NewJob,
-    Permit, PermitRequest, Prune, Pruned, Rescue, Rescued, Result, ScopeConfig, Setback, Submitted, WorkerId,
-    WorkerRow,
+    Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, DeleteOutcome, Fence, Fire, Fired,
+    HoldClose, HoldId, HoldRelease, JobId, NewJob, NewMessages, NewSchedule, Pause, Permit, PermitRequest, Posted,
+    Prune, Pruned, Rescue, Rescued, Result, ScheduleId, Scheduled, ScopeConfig, Setback, Steer, SteerOutcome,
+    Submitted, WorkerId, WorkerRow,
 };
 pub(super) use complete::complete;
 pub(super) use submit::submit;
@@ -35,9 +38,19 @@ pub(super) enum Request {
     SetBack(Box<Setback>),
     Complete(Vec<Completion>),
     Expire(i64, u32),
-    Prune(Prune),
+    /// With the store's clock: workers that are no more are kept for a day.
+    Prune(Prune, i64),
     Cancel(Vec<JobId>, i64),
+    Post(NewMessages),
+    Steer(Vec<JobId>, Steer, i64),
+    Delete(Vec<JobId>),
+    PauseQueue(String, Option<Pause>),
+    Close(HoldClose),
     Release(HoldRelease),
+    AddSchedule(NewSchedule),
+    RemoveSchedule(ScheduleId),
+    PauseSchedule(ScheduleId, Option<Pause>, Option<i64>),
+    Fire(Fire),
     Touch,
 }
 
@@ -54,7 +67,15 @@ pub(super) enum Output {
     Count(u32),
     Pruned(Pruned),
     Cancelled(Vec<CancelOutcome>),
+    Posted(Posted),
+    Steered(Vec<SteerOutcome>),
+    Deleted(Vec<DeleteOutcome>),
+    QueuePaused(Option<Pause>),
+    Closed(HoldId),
     Released(Option<HoldId>),
+    Scheduled(Scheduled),
+    Found(bool),
+    Fired(Fired),
 }
 
 impl Request {
@@ -106,13 +127,24 @@ pub(super) async fn run(tx: &mut Tx<'_>, request: &Request) -> Result<Output> {
         Request::SetBack(setback) => Output::Applied(answers::set_back(tx, setback).await?),
         Request::Complete(ends) => Output::Completed(complete(tx, &ends.iter().collect::<Vec<_>>()).await?),
         Request::Expire(now_ms, limit) => Output::Count(due::expire(tx, *now_ms, *limit).await?),
-        Request::Prune(request) => Output::Pruned(due::prune(tx, request).await?),
+        Request::Prune(request, now_ms) => Output::Pruned(due::prune(tx, request, *now_ms).await?),
         Request::Cancel(jobs, now_ms) => Output::Cancelled(steer::cancel(tx, jobs, *now_ms).await?),
         Request::Touch => {
             // A number that is drawn and never used.
             tx.draw("sequence", 1).await?;
             Output::Nothing
         }
+        Request::Post(messages) => Output::Posted(inbox::post(tx, messages).await?),
+        Request::Steer(jobs, how, now_ms) => Output::Steered(steer::steer(tx, jobs, how, *now_ms).await?),
+        Request::Delete(jobs) => Output::Deleted(steer::delete(tx, jobs).await?),
+        Request::PauseQueue(queue, pause) => Output::QueuePaused(steer::pause_queue(tx, queue, pause.as_ref()).await?),
+        Request::Close(close) => Output::Closed(steer::close(tx, close).await?),
+        Request::AddSchedule(schedule) => Output::Scheduled(schedules::add(tx, schedule).await?),
+        Request::RemoveSchedule(id) => Output::Found(schedules::remove(tx, *id).await?),
+        Request::PauseSchedule(id, pause, next_ms) => {
+            Output::Found(schedules::pause(tx, *id, pause.as_ref(), *next_ms).await?)
+        }
+        Request::Fire(fire) => Output::Fired(schedules::fire(tx, fire).await?),
         Request::Release(release) => Output::Released(steer::release(tx, release).await?),
     })
 }

@@ -64,7 +64,7 @@ pub async fn worker<H: Harness>(h: &H, now_ms: i64) -> WorkerId {
 }
 
 pub async fn claim<H: Harness>(h: &H, worker: WorkerId, room: u32, now_ms: i64) -> Vec<ClaimedTurn> {
-    h.store().claim(ClaimRequest { worker, queues: Vec::new(), room, now_ms }).await.unwrap()
+    h.store().claim(ClaimRequest { worker, queues: Vec::new(), without: Vec::new(), room, now_ms }).await.unwrap()
 }
 
 /// No limit worth mentioning, so that a test about something else is not about flow.
@@ -258,4 +258,40 @@ pub async fn get<H: Harness>(h: &H, id: JobId) -> JobRow {
 
 pub async fn open_holds<H: Harness>(h: &H) -> Vec<HoldRow> {
     h.store().holds(Query::default()).await.unwrap()
+}
+
+pub fn pause() -> Pause {
+    Pause { since_ms: T0, by: "ops".into(), reason: Some("to look at it".into()) }
+}
+
+pub async fn steer<H: Harness>(h: &H, ids: &[JobId], how: Steer, now_ms: i64) -> Vec<SteerOutcome> {
+    h.store().steer(ids.to_vec(), how, now_ms).await.unwrap()
+}
+
+/// Posts messages, each the JSON text of one.
+pub async fn post<H: Harness>(h: &H, job: JobId, key: Option<&str>, messages: &[&str]) -> Posted {
+    let messages = messages.iter().map(|message| (*message).to_owned()).collect();
+    let new = NewMessages { job, key: key.map(str::to_owned), messages, now_ms: T0 + 1 };
+    h.store().post(new).await.unwrap()
+}
+
+/// The transcript's inbox, as `(seq, kind, body)`.
+pub async fn inbox<H: Harness>(h: &H, job: JobId) -> Vec<(u32, String, String)> {
+    let history = h.store().history(job).await.unwrap();
+    history.inbox.into_iter().map(|row| (row.seq, row.kind, row.body)).collect()
+}
+
+/// A completed turn that ends its job unless it was told something.
+pub fn ended_unless_told(worker: WorkerId, turn: &ClaimedTurn, now_ms: i64) -> Completion {
+    Completion { next: Next::FinalUnlessTold { result: Some("{}".into()) }, ..success(worker, turn, now_ms) }
+}
+
+/// A cut answer whose job goes on from where it ends.
+pub fn cut(worker: WorkerId, turn: &ClaimedTurn, now_ms: i64) -> Completion {
+    let row = InboxRow { seq: turn.seq + 1, kind: "continuation".into(), body: "\"go on\"".into(), at_ms: now_ms };
+    let mut end = success(worker, turn, now_ms);
+    end.record.outcome = Outcome::Truncated;
+    end.record.cut = Some("output_limit".into());
+    end.next = Next::Turn { due_ms: None, repairs: turn.repairs + 1, inbox: vec![row] };
+    end
 }

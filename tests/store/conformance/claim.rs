@@ -79,12 +79,24 @@ pub async fn a_worker_takes_only_its_queues<H: Harness>(h: &H) {
     let request = |queues: &[&str]| ClaimRequest {
         worker: w,
         queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
         room: 10,
         now_ms: T0,
     };
     assert!(h.store().claim(request(&["none"])).await.unwrap().is_empty());
     let taken = h.store().claim(request(&["none", "other"])).await.unwrap();
     assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+}
+
+pub async fn a_scope_that_a_worker_leaves_alone_is_left_to_others<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, vec![job("m"), job("n")]).await;
+    let w = worker(h, T0).await;
+    let request = |without| ClaimRequest { worker: w, queues: Vec::new(), without, room: 10, now_ms: T0 };
+    let taken = h.store().claim(request(vec![job("m").lane.scope])).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[1]]);
+    let taken = h.store().claim(request(Vec::new())).await.unwrap();
+    assert_eq!(taken.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[0]]);
 }
 
 pub async fn what_is_not_due_is_not_claimed_and_is_at_its_instant<H: Harness>(h: &H) {
@@ -156,4 +168,78 @@ pub async fn what_is_given_back_unsent_keeps_its_place_and_leaves_no_record<H: H
     assert!(again.fence > turn.fence);
     assert_eq!(complete_one(h, success(w, &turn, T0 + 11)).await, Applied::Void);
     assert!(h.store().turns(turn.job_id).await.unwrap().is_empty());
+}
+
+pub async fn a_paused_queue_gives_nothing_and_goes_on_where_it_was<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let mut new = jobs("m", 4);
+    for (n, job) in new.iter_mut().enumerate() {
+        job.lane.queue = if n < 3 { "slow" } else { "other" }.into();
+    }
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let request = |queues: &[&str], room| ClaimRequest {
+        worker: w,
+        queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+        without: Vec::new(),
+        room,
+        now_ms: T0,
+    };
+    let hand = h.store().claim(request(&["slow"], 1)).await.unwrap();
+    assert_eq!(h.store().pause_queue("slow".into(), Some(pause())).await.unwrap(), None);
+    let later = Pause { by: "another".into(), ..pause() };
+    assert_eq!(h.store().pause_queue("slow".into(), Some(later)).await.unwrap(), Some(pause()), "the first stands");
+    assert!(h.store().claim(request(&["slow"], 10)).await.unwrap().is_empty());
+    let others = claim(h, w, 10, T0).await;
+    assert_eq!(others.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[3]]);
+    // What is in hand finishes, what waits can be cancelled, and what comes in waits.
+    assert_eq!(complete_one(h, success(w, &hand[0], T0)).await, Applied::Done);
+    assert_eq!(h.store().cancel(vec![ids[1]], T0).await.unwrap(), [CancelOutcome::Cancelled]);
+    assert_eq!(h.store().pause_queue("slow".into(), None).await.unwrap(), Some(pause()));
+    assert_eq!(h.store().pause_queue("slow".into(), None).await.unwrap(), None);
+    let turns = claim(h, w, 10, T0).await;
+    assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[2]]);
+}
+
+pub async fn the_probe_is_of_a_queue_that_runs<H: Harness>(h: &H) {
+    let mut new = jobs("m", 3);
+    new[0].lane.queue = "paused".into();
+    new[1].lane.queue = "paused".into();
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let close = HoldClose { scope: scope("m"), until_ms: Some(T0 + 10), by: "ops".into(), reason: None, now_ms: T0 };
+    h.store().close_scope(close).await.unwrap();
+    h.store().pause_queue("paused".into(), Some(pause())).await.unwrap();
+    let turns = claim(h, w, 10, T0 + 10).await;
+    assert_eq!(turns.iter().map(|turn| turn.job_id).collect::<Vec<_>>(), [ids[2]]);
+    assert!(turns[0].grant.probe.is_some());
+}
+
+pub async fn claims_are_counted_by_the_minute<H: Harness>(h: &H) {
+    wide(h, &["m", "n"]).await;
+    let ids = submit(h, [jobs("m", 20), jobs("n", 1)].concat()).await;
+    let (waiting, other) = (ids[19], ids[20]);
+    let minute_ms = T0.div_euclid(60_000) * 60_000;
+    let counted =
+        async |id: JobId, now_ms: i64| h.store().standing(id, now_ms).await.unwrap().unwrap().claims_last_minute;
+    let take = async |n: u32, now_ms: i64| {
+        let request =
+            ClaimRequest { worker: worker(h, now_ms).await, queues: vec![], without: Vec::new(), room: n, now_ms };
+        h.store().claim(request).await.unwrap().iter().filter(|turn| turn.lane.scope.model == "m").count()
+    };
+    assert_eq!(take(2, minute_ms + 1).await, 1, "each lane gives one");
+    assert_eq!(take(2, minute_ms + 59_999).await, 2);
+    assert_eq!(counted(waiting, minute_ms + 59_999).await, 0, "the minute is not over");
+    assert_eq!(counted(waiting, minute_ms + 60_000).await, 3);
+    assert_eq!(take(4, minute_ms + 60_000).await, 4);
+    // A claim that was a little late over the minute's end takes nothing away.
+    assert_eq!(take(1, minute_ms + 59_999).await, 1);
+    assert_eq!(counted(waiting, minute_ms + 119_999).await, 3);
+    assert_eq!(counted(waiting, minute_ms + 120_000).await, 5);
+    assert_eq!(counted(other, minute_ms + 60_000).await, 1, "a lane's own");
+    assert_eq!(counted(waiting, minute_ms + 180_000).await, 0);
+    // After a minute without a claim the one before it is not the one before.
+    assert_eq!(take(1, minute_ms + 240_000).await, 1);
+    assert_eq!(counted(waiting, minute_ms + 240_000).await, 0);
+    assert_eq!(counted(waiting, minute_ms + 300_000).await, 1);
 }

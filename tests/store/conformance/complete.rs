@@ -130,3 +130,63 @@ pub async fn a_turn_asked_to_cancel_is_never_put_back<H: Harness>(h: &H) {
     }
     assert_eq!(h.store().overview(T0 + 2).await.unwrap().ready, 0);
 }
+
+pub async fn a_job_that_was_told_something_goes_on<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let ids = submit(h, jobs("m", 5)).await;
+    // The first is told before its turn, which reads it.
+    post(h, ids[0], None, &["{\"before\":1}"]).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 5, T0).await;
+    assert_eq!(post(h, ids[1], None, &["{\"meanwhile\":1}"]).await, Posted::Accepted { seq: 2 });
+    assert_eq!(post(h, ids[2], None, &["{\"meanwhile\":2}"]).await, Posted::Accepted { seq: 2 });
+    h.store().cancel(vec![ids[2]], T0 + 2).await.unwrap();
+    h.store().cancel(vec![ids[4]], T0 + 2).await.unwrap();
+    let mut ends: Vec<Completion> = turns.iter().map(|turn| ended_unless_told(w, turn, T0 + 5)).collect();
+    let stale = ends[1].clone();
+    ends.push(stale);
+    let applied = h.store().complete(ends).await.unwrap();
+    assert_eq!(applied, [vec![Applied::Done; 5], vec![Applied::Void]].concat());
+    let mut seen = Vec::new();
+    for id in &ids {
+        seen.push(get(h, *id).await.state);
+    }
+    // One that is to stop goes on in no way; without a word unread its whole answer stands.
+    let succeeded = JobState::Succeeded;
+    assert_eq!(seen, [succeeded, JobState::Queued, JobState::Cancelled, succeeded, succeeded]);
+    assert_eq!(get(h, ids[0]).await.result.as_deref(), Some("{}"));
+    let next = claim(h, w, 5, T0 + 5).await;
+    let [next] = next.as_slice() else { panic!("{next:?}") };
+    assert_eq!((next.job_id, next.seq, next.repairs, next.executions, next.told), (ids[1], 2, 0, 0, true));
+    assert_eq!(complete_one(h, ended_unless_told(w, next, T0 + 6)).await, Applied::Done);
+    assert_eq!(get(h, ids[1]).await.state, succeeded);
+}
+
+pub async fn a_continuation_is_read_alone_and_messages_once_the_answer_is_whole<H: Harness>(h: &H) {
+    let (w, first) = one(h).await;
+    let id = first.job_id;
+    assert_eq!(post(h, id, Some("a"), &["1", "2"]).await, Posted::Accepted { seq: 2 });
+    complete_one(h, cut(w, &first, T0 + 2)).await;
+    // Waiting to go on: what comes now waits with the others.
+    assert_eq!(post(h, id, None, &["3"]).await, Posted::Accepted { seq: 3 });
+    let second = claim(h, w, 1, T0 + 2).await.remove(0);
+    assert_eq!(post(h, id, None, &["4"]).await, Posted::Accepted { seq: 3 });
+    let row = |seq, kind: &str, body: &str| (seq, kind.to_owned(), body.to_owned());
+    let go_on = |seq| row(seq, "continuation", "\"go on\"");
+    let at = |seq| ["1", "2", "3", "4"].map(|body| row(seq, "message", body)).to_vec();
+    assert_eq!(inbox(h, id).await, [vec![go_on(2)], at(3)].concat());
+    complete_one(h, cut(w, &second, T0 + 3)).await;
+    assert_eq!(inbox(h, id).await, [vec![go_on(2), go_on(3)], at(4)].concat());
+    assert_eq!(post(h, id, Some("a"), &["1", "2"]).await, Posted::Duplicate { seq: 4 });
+    let third = claim(h, w, 1, T0 + 3).await.remove(0);
+    assert_eq!((third.seq, third.repairs), (3, 2));
+    // Deferred, it leaves the transcript as it was.
+    complete_one(h, deferred(w, &third, T0 + 4, T0 + 5)).await;
+    let third = claim(h, w, 1, T0 + 5).await.remove(0);
+    complete_one(h, ended_unless_told(w, &third, T0 + 6)).await;
+    assert_eq!(get(h, id).await.state, JobState::Queued);
+    let last = claim(h, w, 1, T0 + 6).await.remove(0);
+    assert_eq!((last.seq, inbox(h, id).await), (4, [vec![go_on(2), go_on(3)], at(4)].concat()));
+    complete_one(h, ended_unless_told(w, &last, T0 + 7)).await;
+    assert_eq!(get(h, id).await.state, JobState::Succeeded);
+}

@@ -26,7 +26,7 @@ pub async fn jobs_are_listed_newest_first_a_page_at_a_time<H: Harness>(h: &H) {
     assert_eq!(seen, ids.iter().rev().copied().collect::<Vec<_>>());
 
     let w = worker(h, T0).await;
-    let request = ClaimRequest { worker: w, queues: vec!["q".into()], room: 1, now_ms: T0 };
+    let request = ClaimRequest { worker: w, queues: vec!["q".into()], without: Vec::new(), room: 1, now_ms: T0 };
     let running = h.store().claim(request).await.unwrap().remove(0);
     let turns = claim(h, w, 10, T0).await;
     for turn in &turns {

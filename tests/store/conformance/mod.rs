@@ -1,10 +1,13 @@
 //! What every store must do. Functions over a [`Harness`]; each database names them all through `conformance!`.
 
 mod build;
+pub mod by_hand;
 pub mod claim;
 pub mod complete;
 pub mod holds;
 pub mod lists;
+pub mod messages;
+pub mod schedules;
 pub mod sequences;
 pub mod steer;
 pub mod submit;

@@ -24,6 +24,10 @@ enum Op {
     GiveBack(usize),
     Cancel(usize),
     Release(usize),
+    Close { model: usize, wait_ms: Option<i64> },
+    Steer { job: usize, how: Steer },
+    PauseQueue(bool),
+    Post { job: usize, key: u8 },
     Heartbeat(usize),
     Replace(usize),
     Pass(i64),
@@ -38,6 +42,8 @@ enum How {
     Defer { ms: i64, account: bool },
     Requeue { ms: i64, counts: bool },
     NextTurn,
+    Cut,
+    UnlessTold,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -48,6 +54,14 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (wait(), any::<bool>()).prop_map(|(ms, account)| How::Defer { ms, account }),
         2 => (wait(), any::<bool>()).prop_map(|(ms, counts)| How::Requeue { ms, counts }),
         1 => Just(How::NextTurn),
+        1 => Just(How::Cut),
+        2 => Just(How::UnlessTold),
+    ];
+    let steer = prop_oneof![
+        2 => Just(Steer::Pause(pause())),
+        2 => Just(Steer::Resume),
+        1 => Just(Steer::Requeue),
+        1 => (-100..=100_i16).prop_map(Steer::Reprioritise),
     ];
     let maybe = || proptest::option::weighted(0.2, 1..20_000_i64);
     prop_oneof![
@@ -63,6 +77,11 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<usize>().prop_map(Op::GiveBack),
         1 => any::<usize>().prop_map(Op::Cancel),
         1 => any::<usize>().prop_map(Op::Release),
+        1 => (0..3_usize, proptest::option::weighted(0.8, -500..3_000_i64))
+            .prop_map(|(model, wait_ms)| Op::Close { model, wait_ms }),
+        4 => (any::<usize>(), steer).prop_map(|(job, how)| Op::Steer { job, how }),
+        1 => proptest::bool::weighted(0.3).prop_map(Op::PauseQueue),
+        3 => (any::<usize>(), any::<u8>()).prop_map(|(job, key)| Op::Post { job, key }),
         2 => (0..2_usize).prop_map(Op::Heartbeat),
         1 => (0..2_usize).prop_map(Op::Replace),
         6 => prop_oneof![0..1_500_i64, 20_000..35_000_i64].prop_map(Op::Pass),
@@ -79,8 +98,14 @@ struct World<'h, H> {
     jobs: Vec<JobId>,
     finals: BTreeMap<JobId, JobRow>,
     holds: BTreeMap<HoldId, HoldRow>,
+    /// The turn that the latest message of a job is read by.
+    told: BTreeMap<JobId, u32>,
+    /// Asked to stop, or ended by hand.
+    cancelled: BTreeSet<JobId>,
     /// This step may lift a hold.
     may_lift: bool,
+    /// In this step somebody dates a hold by hand.
+    by_hand: bool,
 }
 
 /// Runs `cases` sequences, each on a fresh store of `open`.
@@ -108,10 +133,13 @@ async fn sequence<H: Harness>(h: &H, ops: Vec<Op>) -> std::result::Result<(), Te
         jobs: Vec::new(),
         finals: BTreeMap::new(),
         holds: BTreeMap::new(),
+        told: BTreeMap::new(),
+        cancelled: BTreeSet::new(),
         may_lift: false,
+        by_hand: false,
     };
     for op in ops {
-        world.may_lift = false;
+        (world.may_lift, world.by_hand) = (false, false);
         world.step(op).await?;
         world.look().await?;
     }
@@ -221,6 +249,8 @@ impl<H: Harness> World<'_, H> {
                         next: Next::Turn { due_ms: None, repairs: 0, inbox: vec![] },
                         ..success(worker, &turn, now_ms)
                     },
+                    How::Cut => cut(worker, &turn, now_ms),
+                    How::UnlessTold => ended_unless_told(worker, &turn, now_ms),
                 };
                 end.send = end.send.map(|send| SendRow { n: n + 1, ..send });
                 end.evidence = end.evidence.map(|evidence| EvidenceRow { n: n + 1, ..evidence });
@@ -230,6 +260,9 @@ impl<H: Harness> World<'_, H> {
                 prop_assert_eq!(complete_one(h, end).await, Applied::Void);
                 let more = h.store().turns(turn.job_id).await.unwrap().len() - records;
                 prop_assert_eq!(more, usize::from(applied == Applied::Done));
+                if applied == Applied::Done {
+                    self.told_or_not(&turn, how).await?;
+                }
             }
             Op::Stale(n) => {
                 let Some(place) = self.pick(n) else { return Ok(()) };
@@ -253,6 +286,7 @@ impl<H: Harness> World<'_, H> {
                         "{:?}",
                         outcome
                     );
+                    self.cancelled.insert(id);
                 }
             }
             Op::Release(n) => {
@@ -261,6 +295,46 @@ impl<H: Harness> World<'_, H> {
                     let release = HoldRelease { id: ids[n % ids.len()], by: "ops".into(), reason: None, now_ms };
                     prop_assert!(h.store().release_hold(release).await.unwrap().is_some());
                     self.may_lift = true;
+                }
+            }
+            Op::Close { model, wait_ms } => {
+                let scope = MODELS.get(model).map_or_else(|| scope(""), |model| scope(model));
+                let until_ms = wait_ms.map(|ms| now_ms + ms);
+                let close = HoldClose { scope: scope.clone(), until_ms, by: "ops".into(), reason: None, now_ms };
+                let hold = h.store().close_scope(close).await.unwrap();
+                prop_assert_eq!((&hold.scope, hold.until_ms, hold.ended_ms), (&scope, until_ms, None));
+                self.by_hand = true;
+            }
+            Op::Steer { job, how } => {
+                if !self.jobs.is_empty() {
+                    let id = self.jobs[job % self.jobs.len()];
+                    let outcomes = steer(h, &[id, id], how, now_ms).await;
+                    let is_final = self.finals.contains_key(&id);
+                    prop_assert_eq!(matches!(outcomes[0], SteerOutcome::AlreadyFinal(_)), is_final, "{:?}", outcomes);
+                    let second = if is_final { outcomes[0] } else { SteerOutcome::Unchanged };
+                    prop_assert_eq!(outcomes[1], second);
+                }
+            }
+            Op::PauseQueue(paused) => {
+                h.store().pause_queue("default".into(), paused.then(pause)).await.unwrap();
+            }
+            Op::Post { job, key } => {
+                if !self.jobs.is_empty() {
+                    let id = self.jobs[job % self.jobs.len()];
+                    match post(h, id, Some(&key.to_string()), &["{}"]).await {
+                        Posted::Accepted { seq } => {
+                            let before = self.told.insert(id, seq);
+                            prop_assert!(
+                                before.is_none_or(|before| before <= seq),
+                                "it overtook what was posted before"
+                            );
+                        }
+                        Posted::Duplicate { seq } => prop_assert!(self.told.get(&id).is_some_and(|told| seq <= *told)),
+                        Posted::AlreadyFinal(_) => {
+                            prop_assert!(self.finals.contains_key(&id) || self.cancelled.contains(&id));
+                        }
+                        other @ (Posted::Conflict | Posted::Unknown) => prop_assert!(false, "{other:?}"),
+                    }
                 }
             }
             Op::Heartbeat(n) => {
@@ -278,6 +352,26 @@ impl<H: Harness> World<'_, H> {
         Ok(())
     }
 
+    /// A job that was told something goes on, and reads it once its answer is whole.
+    async fn told_or_not(&mut self, turn: &ClaimedTurn, how: How) -> std::result::Result<(), TestCaseError> {
+        let row = get(self.h, turn.job_id).await;
+        let told = self.told.get(&turn.job_id).is_some_and(|seq| *seq > turn.seq);
+        let expected = match how {
+            How::Succeed | How::Fail | How::Defer { .. } | How::Requeue { .. } | How::NextTurn => return Ok(()),
+            How::UnlessTold if !told => JobState::Succeeded,
+            How::UnlessTold | How::Cut if self.cancelled.contains(&turn.job_id) => JobState::Cancelled,
+            How::UnlessTold | How::Cut => JobState::Queued,
+        };
+        prop_assert_eq!(row.state, expected);
+        if row.state == JobState::Queued {
+            prop_assert_eq!(row.seq, Some(turn.seq + 1));
+            if told && matches!(how, How::Cut) {
+                self.told.insert(turn.job_id, turn.seq + 2);
+            }
+        }
+        Ok(())
+    }
+
     /// What must hold after every step.
     async fn look(&mut self) -> std::result::Result<(), TestCaseError> {
         let open: BTreeMap<HoldId, HoldRow> =
@@ -285,7 +379,15 @@ impl<H: Harness> World<'_, H> {
         for (id, before) in &self.holds {
             match open.get(id) {
                 None => prop_assert!(self.may_lift, "lifted by nothing: {before:?}"),
-                Some(after) => prop_assert!(after.until_ms >= before.until_ms, "{before:?} shortened to {after:?}"),
+                Some(_) if self.by_hand => {}
+                Some(after) => {
+                    let stands = match (before.until_ms, after.until_ms) {
+                        (Some(before_ms), Some(after_ms)) => after_ms >= before_ms,
+                        (_, None) => true,
+                        (None, Some(_)) => false,
+                    };
+                    prop_assert!(stands, "{before:?} shortened to {after:?}");
+                }
             }
         }
         self.holds = open;
@@ -298,6 +400,18 @@ impl<H: Harness> World<'_, H> {
     }
 
     async fn finish(mut self) -> std::result::Result<(), TestCaseError> {
+        prop_assert_eq!(self.h.contradictions().await, Vec::<String>::new());
+        // What people stopped goes on.
+        steer(self.h, &self.jobs, Steer::Resume, self.now_ms).await;
+        self.h.store().pause_queue("default".into(), None).await.unwrap();
+        for hold in std::mem::take(&mut self.holds).into_values() {
+            if hold.until_ms.is_none() {
+                let release = HoldRelease { id: hold.id, by: "ops".into(), reason: None, now_ms: self.now_ms };
+                self.h.store().release_hold(release).await.unwrap();
+            } else {
+                self.holds.insert(hold.id, hold);
+            }
+        }
         prop_assert_eq!(self.h.contradictions().await, Vec::<String>::new());
         // Every worker dies; the next one finds a probe for whatever waits behind a hold, a lease and a second later.
         let last = self.holds.values().filter_map(|hold| hold.until_ms).max().unwrap_or(self.now_ms);

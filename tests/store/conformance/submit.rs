@@ -99,3 +99,72 @@ pub async fn a_commit_moves_the_changes<H: Harness>(h: &H) {
     submit(h, jobs("m", 1)).await;
     changes.changed().await.unwrap();
 }
+
+pub async fn a_job_is_retried_once<H: Harness>(h: &H) {
+    let old = submit(h, jobs("m", 2)).await;
+    let retry = |of: JobId| NewJob { retry_of: Some(of), ..job("m") };
+    let (first, other) = (retry(old[0]), retry(old[1]));
+    let (id, other_id) = (first.id, other.id);
+    let answers = h.store().submit(vec![first, retry(old[0]), other]).await.unwrap();
+    assert_eq!(answers, [Submitted::Accepted(id), Submitted::Duplicate(id), Submitted::Accepted(other_id)]);
+    assert_eq!(h.store().submit(vec![retry(old[0])]).await.unwrap(), [Submitted::Duplicate(id)]);
+    // What failed again is retried in its turn.
+    let calls = (0..16).map(|_| h.store().submit(vec![retry(id)]));
+    let answers: Vec<Submitted> =
+        futures::future::join_all(calls).await.into_iter().flat_map(std::result::Result::unwrap).collect();
+    let accepted: Vec<JobId> = answers
+        .iter()
+        .filter_map(|answer| if let Submitted::Accepted(id) = answer { Some(*id) } else { None })
+        .collect();
+    let [again] = accepted[..] else { panic!("{answers:?}") };
+    assert_eq!(answers.iter().filter(|answer| **answer == Submitted::Duplicate(again)).count(), 15);
+    let mut retries = h.store().retries(vec![old[1], again, old[0], id]).await.unwrap();
+    retries.sort();
+    let mut expected = vec![(old[0], id), (old[1], other_id), (id, again)];
+    expected.sort();
+    assert_eq!(retries, expected);
+    assert_eq!(h.store().overview(T0).await.unwrap().ready, 5);
+}
+
+pub async fn a_repeated_key_goes_before_a_repeated_retry<H: Harness>(h: &H) {
+    let old = submit(h, jobs("m", 1)).await[0];
+    let retry = |digest: &str| NewJob {
+        retry_of: Some(old),
+        idempotency_key: Some("k".into()),
+        digest: digest.into(),
+        ..job("m")
+    };
+    let id = submit(h, vec![retry("1")]).await[0];
+    let answers = h.store().submit(vec![retry("1"), retry("2")]).await.unwrap();
+    assert_eq!(answers, [Submitted::Duplicate(id), Submitted::Conflict(id)]);
+    // A key that was answered with another's retry is not taken by it.
+    let keyed = NewJob { idempotency_key: Some("free".into()), retry_of: Some(old), ..job("m") };
+    let fresh = NewJob { idempotency_key: Some("free".into()), digest: "9".into(), ..job("m") };
+    let fresh_id = fresh.id;
+    let answers = h.store().submit(vec![keyed, fresh]).await.unwrap();
+    assert_eq!(answers, [Submitted::Duplicate(id), Submitted::Accepted(fresh_id)]);
+}
+
+pub async fn what_is_taken_over_stands_before_the_first_turn<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let row = |seq, kind: &str, body: &str| InboxRow { seq, kind: kind.into(), body: body.into(), at_ms: T0 };
+    let carried = vec![
+        row(1, "answer", "{\"cut\":null,\"response\":\"one\"}"),
+        row(2, "message", "{\"content\":\"\u{0} İ\"}"),
+        row(2, "message", "{\"content\":\"second\"}"),
+        row(2, "answer", "{}"),
+    ];
+    let mut new = [job("m"), job("m")];
+    new[1].carried.clone_from(&carried);
+    new[1].first_seq = 3;
+    let ids = submit(h, new.to_vec()).await;
+    assert_eq!(get(h, ids[1]).await.seq, Some(3));
+    assert_eq!(h.store().history(ids[1]).await.unwrap().inbox, carried);
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 10, T0).await;
+    let seen: Vec<_> = turns.iter().map(|turn| (turn.job_id, turn.seq, turn.told)).collect();
+    assert_eq!(seen, [(ids[0], 1, false), (ids[1], 3, true)]);
+    // What stands before the turn was read, and keeps nothing from ending.
+    assert_eq!(complete_one(h, ended_unless_told(w, &turns[1], T0)).await, Applied::Done);
+    assert_eq!(get(h, ids[1]).await.state, JobState::Succeeded);
+}

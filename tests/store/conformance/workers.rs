@@ -89,3 +89,47 @@ pub async fn a_retired_worker_is_gone_and_one_with_turns_is_rescued<H: Harness>(
     assert_eq!(h.store().heartbeat(idle, T0).await.unwrap(), Applied::Void);
     assert_eq!(h.store().rescue(rescue(T0)).await.unwrap(), Rescued { workers: 1, requeued: 1, failed: 0 });
 }
+
+pub async fn a_worker_that_is_no_more_is_remembered_for_a_day<H: Harness>(h: &H) {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+    let id = submit(h, jobs("m", 1)).await[0];
+    let seen = async |now_ms: i64| {
+        let standing = h.store().standing(id, now_ms).await.unwrap().unwrap();
+        (standing.workers, standing.worker_seen_ms)
+    };
+    assert_eq!(seen(T0).await, (0, None));
+    // One that lapses was seen at its last heartbeat, whenever it is found to have lapsed.
+    let lapses = worker(h, T0).await;
+    h.store().heartbeat(lapses, T0 + 5_000).await.unwrap();
+    assert_eq!(claim(h, lapses, 1, T0 + 5_000).await.len(), 1);
+    assert_eq!(seen(T0 + 6_000).await, (1, Some(T0 + 5_000)));
+    let found_ms = T0 + 5_000 + LEASE_MS;
+    assert_eq!(h.store().rescue(rescue(found_ms)).await.unwrap(), Rescued { workers: 1, requeued: 1, failed: 0 });
+    assert_eq!(seen(found_ms).await, (0, Some(T0 + 5_000)));
+    assert_eq!(h.store().rescue(rescue(found_ms + 1)).await.unwrap(), Rescued::default(), "it is rescued from once");
+    assert_eq!(h.store().next_due_ms(found_ms).await.unwrap(), None, "nobody wakes for it again");
+    assert_eq!(h.store().heartbeat(lapses, found_ms).await.unwrap(), Applied::Void);
+    let back = WorkerRow {
+        id: lapses,
+        queues: vec![],
+        started_ms: T0,
+        heartbeat_ms: found_ms,
+        lease_ms: LEASE_MS,
+        concurrency: 1,
+    };
+    h.store().register_worker(back).await.unwrap();
+    assert!(claim(h, lapses, 1, found_ms).await.is_empty(), "nor does it come back under its id");
+    // One that retires was there until then.
+    let retires = worker(h, found_ms).await;
+    h.store().retire_worker(retires, found_ms + 9).await.unwrap();
+    h.store().retire_worker(retires, found_ms + 99).await.unwrap();
+    assert_eq!(seen(found_ms + 10).await, (0, Some(found_ms + 9)));
+    assert!(h.store().workers(found_ms + 10).await.unwrap().is_empty());
+    let prune = Prune { records_before_ms: T0, jobs_before_ms: T0, limit: 10 };
+    h.store().clock().set_ms(found_ms + 9 + DAY_MS);
+    h.store().prune(prune).await.unwrap();
+    assert_eq!(seen(found_ms + 10).await, (0, Some(found_ms + 9)));
+    h.store().clock().set_ms(found_ms + 10 + DAY_MS);
+    h.store().prune(prune).await.unwrap();
+    assert_eq!(seen(found_ms + 10).await, (0, None));
+}

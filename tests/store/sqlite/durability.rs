@@ -49,7 +49,7 @@ fn child() {
             };
             store.register_worker(row).await.unwrap();
             for _ in 0..ROUNDS {
-                let request = ClaimRequest { worker, queues: vec![], room: 9, now_ms: T0 };
+                let request = ClaimRequest { worker, queues: vec![], without: Vec::new(), room: 9, now_ms: T0 };
                 let turns = store.claim(request).await.unwrap();
                 let ends = turns.iter().map(|turn| success(worker, turn, T0)).collect();
                 let applied = store.complete(ends).await.unwrap();
@@ -144,7 +144,8 @@ async fn a_damaged_row_stops_neither_a_claim_nor_the_rescue_of_others() {
     let row =
         WorkerRow { id: worker, queues: vec![], started_ms: T0, heartbeat_ms: T0, lease_ms: LEASE_MS, concurrency: 9 };
     store.register_worker(row).await.unwrap();
-    let turns = store.claim(ClaimRequest { worker, queues: vec![], room: 9, now_ms: T0 }).await.unwrap();
+    let turns =
+        store.claim(ClaimRequest { worker, queues: vec![], without: Vec::new(), room: 9, now_ms: T0 }).await.unwrap();
     assert_eq!(turns.len(), 3);
     let of = |id: JobId| turns.iter().find(|turn| turn.job_id == id).unwrap();
     assert_eq!((of(ids[0]).spec.as_str(), of(ids[1]).executions), ("", u32::MAX));

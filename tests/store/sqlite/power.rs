@@ -30,7 +30,8 @@ async fn submit_and_complete(store: &Sqlite, worker: WorkerId, n: usize) -> (Vec
     let submitted = new.iter().map(|job| job.id).collect();
     store.submit(new).await.unwrap();
     let room = u32::try_from(n).unwrap();
-    let turns = store.claim(ClaimRequest { worker, queues: vec![], room, now_ms: T0 }).await.unwrap();
+    let turns =
+        store.claim(ClaimRequest { worker, queues: vec![], without: Vec::new(), room, now_ms: T0 }).await.unwrap();
     let ends: Vec<Completion> = turns.iter().map(|turn| success(worker, turn, T0)).collect();
     let completed = turns.iter().map(|turn| turn.job_id).collect();
     assert!(store.complete(ends).await.unwrap().iter().all(|applied| *applied == Applied::Done));

@@ -1,5 +1,6 @@
--- The earliest instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse. Backoffs
--- and resumes that have passed wait for a claim, not for the clock. Index: turns_later, turns_deadline.
+-- The earliest instant at which something becomes due: a backoff, a hold's resume, a deadline, a lease's lapse, a
+-- schedule's firing. Backoffs, resumes and firings that have passed wait for whoever asks next, not for the clock; what is paused waits for
+-- neither, but deadlines run. Index: turns_later, turns_deadline, workers_there, schedules_next.
 SELECT min(at_ms) FROM (
     SELECT (SELECT due_ms FROM turns INDEXED BY turns_later WHERE state = 1 AND paused_ms IS NULL AND due_ms > ?1
             ORDER BY due_ms LIMIT 1) AS at_ms
@@ -9,5 +10,9 @@ SELECT min(at_ms) FROM (
     UNION ALL
     SELECT min(until_ms) FROM holds WHERE ended_ms IS NULL AND until_ms > ?1
     UNION ALL
-    SELECT min(heartbeat_ms + lease_ms) FROM workers
+    SELECT min(coalesce(lapsed_ms, heartbeat_ms + lease_ms)) FROM workers INDEXED BY workers_there
+    WHERE ended_ms IS NULL
+    UNION ALL
+    SELECT (SELECT next_ms FROM schedules INDEXED BY schedules_next
+            WHERE next_ms IS NOT NULL AND paused_ms IS NULL AND next_ms > ?1 ORDER BY next_ms LIMIT 1)
 )

@@ -1,7 +1,6 @@
 //! Claim = admission: what is claimed has its permit, in one transaction.
 
-use super::ledger;
-use super::workers;
+use super::{ledger, submit, workers};
 use crate::admission::{Lane, grants};
 use crate::store::ledger::{InHand, Ledger};
 use crate::store::sqlite::tx::{Tx, at, counter, fence_at, hex, job_at, json, sql, text_at};
@@ -28,6 +27,9 @@ pub(super) async fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Vec
     let mut rooms = ledger.rooms(request.now_ms);
     for scope_id in in_hand_first(tx, &ledger, request.now_ms).await? {
         rooms.insert(scope_id, 0);
+    }
+    for scope in &request.without {
+        rooms.insert(submit::scope(tx, scope).await?, 0);
     }
     let lines = lines(tx, &ledger, &rooms, active, queues, request.room).await?;
     let wanted = grants(lines, &rooms, request.room);
@@ -152,7 +154,7 @@ async fn take(tx: &mut Tx<'_>, wanted: &[(i64, u32)], now_ms: i64) -> Result<Vec
                     executions: counter(&row, 4)?,
                     deferrals: counter(&row, 5)?,
                     repairs: counter(&row, 6)?,
-                    told: false,
+                    told: at::<i64>(&row, 12)? == 1,
                     waiting_since_ms: at(&row, 7)?,
                     grant: Grant { permit_ms: now_ms, probe: None, ramping: false, barren: 0 },
                 },
@@ -200,6 +202,6 @@ async fn mark(
         .zip(dealt)
         .filter_map(|(served, (_, _, lane_id))| Some((lane_id, by_lane.remove(&lane_id)?, served)))
         .collect();
-    tx.conn.run(sqlx::query(sql!("lanes_served")).bind(json(&lanes)?)).await?;
+    tx.conn.run(sqlx::query(sql!("lanes_served")).bind(json(&lanes)?).bind(now_ms.div_euclid(60_000))).await?;
     Ok(())
 }

@@ -12,10 +12,10 @@ pub(super) async fn expire(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u
     let mut ends = Vec::with_capacity(rows.len());
     let mut ready: HashMap<i64, i64> = HashMap::new();
     for row in &rows {
-        if at::<i64>(row, 2)? == 0 {
+        if at::<i64>(row, 2)? == 0 && at::<Option<i64>>(row, 3)?.is_none() {
             *ready.entry(at(row, 1)?).or_default() -= 1;
         }
-        let error = match at::<Option<String>>(row, 3)? {
+        let error = match at::<Option<String>>(row, 4)? {
             Some(error) => error,
             None => own_error(codes::DEADLINE_EXCEEDED, "the job's deadline passed while it waited", false)?,
         };
@@ -32,7 +32,10 @@ pub(super) async fn expire(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u
     Ok(u32::try_from(ends.len()).unwrap_or(u32::MAX))
 }
 
-pub(super) async fn prune(tx: &mut Tx<'_>, request: &Prune) -> Result<Pruned> {
+/// Workers that are no more are told of for so long.
+const WORKERS_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+
+pub(super) async fn prune(tx: &mut Tx<'_>, request: &Prune, now_ms: i64) -> Result<Pruned> {
     let limit = i64::from(request.limit);
     let mut pruned = Pruned::default();
     let chosen = choose(tx, sql!("prune_records_jobs"), request.records_before_ms, limit).await?;
@@ -46,6 +49,8 @@ pub(super) async fn prune(tx: &mut Tx<'_>, request: &Prune) -> Result<Pruned> {
         pruned.jobs = tx.conn.run(sqlx::query(sql!("prune_jobs")).bind(ids)).await?;
     }
     tx.conn.run(sqlx::query(sql!("prune_holds")).bind(request.records_before_ms).bind(limit)).await?;
+    let ended_before_ms = now_ms.saturating_sub(WORKERS_KEPT_MS);
+    tx.conn.run(sqlx::query(sql!("prune_workers")).bind(ended_before_ms).bind(limit)).await?;
     Ok(pruned)
 }
 

@@ -29,6 +29,10 @@ pub(super) struct Running {
     pub waiting_since_ms: Option<i64>,
     pub parked_ms: Option<i64>,
     pub claimed_ms: i64,
+    /// Somebody paused it while it ran: it finishes, and goes back paused.
+    pub paused: bool,
+    /// Something joined its transcript from outside.
+    pub told: bool,
 }
 
 impl Running {
@@ -56,6 +60,7 @@ impl Running {
             repairs: self.repairs,
             lost: 0,
             waiting_since_ms: self.waiting_since_ms,
+            paused: self.paused,
         }
     }
 }
@@ -81,6 +86,8 @@ pub(super) fn running_of(row: &SqliteRow) -> Result<Running> {
         waiting_since_ms: at(row, 16)?,
         parked_ms: at(row, 17)?,
         claimed_ms: at::<Option<i64>>(row, 18)?.unwrap_or(0),
+        paused: at::<Option<i64>>(row, 19)?.is_some(),
+        told: at::<i64>(row, 20)? == 1,
     })
 }
 
@@ -112,6 +119,8 @@ pub(super) struct Back {
     pub repairs: u32,
     pub lost: u32,
     pub waiting_since_ms: Option<i64>,
+    /// Not claimable until somebody lets it go on.
+    pub paused: bool,
 }
 
 pub(super) async fn put_back(tx: &mut Tx<'_>, turns: &[Back]) -> Result<()> {
@@ -121,7 +130,7 @@ pub(super) async fn put_back(tx: &mut Tx<'_>, turns: &[Back]) -> Result<()> {
     let mut ready: HashMap<i64, i64> = HashMap::new();
     let mut rows = Vec::with_capacity(turns.len());
     for turn in turns {
-        if turn.due_ms.is_none() {
+        if turn.due_ms.is_none() && !turn.paused {
             *ready.entry(turn.lane_id).or_default() += 1;
         }
         rows.push((
@@ -274,14 +283,21 @@ pub(super) async fn evidence(tx: &mut Tx<'_>, job_id: JobId, fence: Fence, row: 
 
 pub(super) async fn inbox(tx: &mut Tx<'_>, job_id: JobId, rows: &[InboxRow]) -> Result<()> {
     for row in rows {
-        let query = sqlx::query(sql!("inbox_insert"))
-            .bind(blob(job_id.0))
-            .bind(i64::from(row.seq))
-            .bind(row.kind.clone())
-            .bind(row.body.clone())
-            .bind(row.at_ms);
-        tx.conn.run(query).await?;
+        inbox_row(tx, job_id, row, None).await?;
     }
+    Ok(())
+}
+
+/// One row of a transcript; `key` makes a posting repeatable.
+pub(super) async fn inbox_row(tx: &mut Tx<'_>, job_id: JobId, row: &InboxRow, key: Option<String>) -> Result<()> {
+    let query = sqlx::query(sql!("inbox_insert"))
+        .bind(blob(job_id.0))
+        .bind(i64::from(row.seq))
+        .bind(row.kind.clone())
+        .bind(row.body.clone())
+        .bind(row.at_ms)
+        .bind(key);
+    tx.conn.run(query).await?;
     Ok(())
 }
 

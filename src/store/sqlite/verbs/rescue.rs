@@ -59,7 +59,7 @@ pub(super) async fn rescue(tx: &mut Tx<'_>, request: &Rescue) -> Result<Rescued>
     ledger::store(tx, &known).await?;
     put_back(tx, &backs).await?;
     end(tx, &ends).await?;
-    let gone = tx.conn.run(sqlx::query(sql!("rescue_forget")).bind(lapsed)).await?;
+    let gone = tx.conn.run(sqlx::query(sql!("rescue_end")).bind(lapsed).bind(now_ms)).await?;
     rescued.workers = u32::try_from(gone).unwrap_or(u32::MAX);
     tx.moved = true;
     Ok(rescued)

@@ -2,8 +2,8 @@
 
 use crate::admission::Flow;
 use crate::store::sqlite::text::rank_ms;
-use crate::store::sqlite::tx::{LaneRef, Tx, at, blob, int, job_at, json, sql};
-use crate::store::{Error, JobId, LaneKey, NewJob, Result, ScopeKey, Submitted};
+use crate::store::sqlite::tx::{LaneRef, Tx, at, blob, hex, int, job_at, json, sql};
+use crate::store::{Error, InboxRow, JobId, LaneKey, NewJob, Result, ScopeKey, Submitted};
 use std::collections::HashMap;
 
 /// A job that is really new, in its lane.
@@ -14,6 +14,7 @@ struct Accepted<'a> {
 
 pub(in crate::store::sqlite) async fn submit(tx: &mut Tx<'_>, jobs: &[&NewJob]) -> Result<Vec<Submitted>> {
     let mut known = known_keys(tx, jobs).await?;
+    let mut retried = known_retries(tx, jobs).await?;
     let mut answers = Vec::with_capacity(jobs.len());
     let mut accepted = Vec::with_capacity(jobs.len());
     let mut ready: HashMap<i64, i64> = HashMap::new();
@@ -26,7 +27,16 @@ pub(in crate::store::sqlite) async fn submit(tx: &mut Tx<'_>, jobs: &[&NewJob]) 
                 answers.push(if same { Submitted::Duplicate(*id) } else { Submitted::Conflict(*id) });
                 continue;
             }
-            known.insert(place, (job.id, job.digest.clone()));
+        }
+        if let Some(of) = job.retry_of {
+            if let Some(id) = retried.get(&of) {
+                answers.push(Submitted::Duplicate(*id));
+                continue;
+            }
+            retried.insert(of, job.id);
+        }
+        if let Some(key) = &job.idempotency_key {
+            known.insert((job.lane.tenant.clone(), key.clone()), (job.id, job.digest.clone()));
         }
         let lane = lane(tx, &job.lane).await?;
         if !waits(job) {
@@ -48,7 +58,7 @@ fn waits(job: &NewJob) -> bool {
 
 /// Names take part in keys and go through JSON, where SQLite ends a text at NUL; documents are bound as they are and
 /// keep theirs.
-fn check(job: &NewJob) -> Result<()> {
+pub(super) fn check(job: &NewJob) -> Result<()> {
     let scope = &job.lane.scope;
     let names =
         [&job.lane.queue, &job.lane.tenant, &scope.provider, &scope.account, &scope.model, &job.entry, &job.digest];
@@ -77,6 +87,23 @@ async fn known_keys(tx: &mut Tx<'_>, jobs: &[&NewJob]) -> Result<Known> {
     Ok(known)
 }
 
+/// Retries that stand already: a job is retried once, and what failed again is retried in its turn.
+async fn known_retries(tx: &mut Tx<'_>, jobs: &[&NewJob]) -> Result<HashMap<JobId, JobId>> {
+    let of: Vec<JobId> = jobs.iter().filter_map(|job| job.retry_of).collect();
+    let mut known = HashMap::new();
+    if of.is_empty() {
+        return Ok(known);
+    }
+    let ids: Vec<String> = of.iter().map(|id| hex(id.0)).collect();
+    for row in tx.conn.all(sqlx::query(sql!("retries")).bind(json(&ids)?)).await? {
+        let index: usize = int(&row, 0)?;
+        if let Some(of) = of.get(index) {
+            known.insert(*of, job_at(&row, 1)?);
+        }
+    }
+    Ok(known)
+}
+
 async fn write(tx: &mut Tx<'_>, accepted: &[Accepted<'_>]) -> Result<()> {
     tx.write(sql!("submit_jobs"), accepted, |query, new| {
         let job = new.job;
@@ -92,6 +119,7 @@ async fn write(tx: &mut Tx<'_>, accepted: &[Accepted<'_>]) -> Result<()> {
             .bind(job.created_ms)
             .bind(job.deadline_ms)
             .bind(job.retry_of.map(|id| blob(id.0)))
+            .bind(job.schedule.map(|id| blob(id.0)))
     })
     .await?;
     tx.write(sql!("submit_turns"), accepted, |query, new| {
@@ -101,10 +129,23 @@ async fn write(tx: &mut Tx<'_>, accepted: &[Accepted<'_>]) -> Result<()> {
             .bind(blob(job.id.0))
             .bind(new.lane_id)
             .bind(i64::from(due_ms.is_some()))
+            .bind(i64::from(job.first_seq.max(1)))
             .bind(i64::from(job.priority))
             .bind(rank_ms(due_ms.unwrap_or(job.created_ms), i64::from(job.priority)))
             .bind(due_ms)
             .bind(job.deadline_ms)
+            .bind(i64::from(!job.carried.is_empty()))
+    })
+    .await?;
+    let carried: Vec<(JobId, i64, &InboxRow)> = accepted.iter().flat_map(|new| numbered(new.job)).collect();
+    tx.write(sql!("submit_inbox"), &carried, |query, (id, n, row)| {
+        query
+            .bind(blob(id.0))
+            .bind(i64::from(row.seq))
+            .bind(*n)
+            .bind(row.kind.clone())
+            .bind(row.body.clone())
+            .bind(row.at_ms)
     })
     .await?;
     let labels: Vec<(JobId, &(String, String))> =
@@ -114,6 +155,16 @@ async fn write(tx: &mut Tx<'_>, accepted: &[Accepted<'_>]) -> Result<()> {
     })
     .await?;
     Ok(())
+}
+
+/// What a job takes over, numbered from 1 within each turn, in the order given.
+fn numbered(job: &NewJob) -> impl Iterator<Item = (JobId, i64, &InboxRow)> {
+    let mut next: HashMap<u32, i64> = HashMap::new();
+    job.carried.iter().map(move |row| {
+        let n = next.entry(row.seq).or_default();
+        *n += 1;
+        (job.id, *n, row)
+    })
 }
 
 /// The lane of a key, made where there is none.

@@ -25,9 +25,10 @@ pub(super) async fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId, now_ms: i64) ->
 }
 
 /// One that still holds turns, against its word, is left to be rescued, and may not renew.
-pub(super) async fn retire(tx: &mut Tx<'_>, worker: WorkerId, _now_ms: i64) -> Result<()> {
-    if tx.conn.run(sqlx::query(sql!("worker_retire")).bind(blob(worker.0))).await? == 0 {
-        tx.conn.run(sqlx::query(sql!("worker_lapse")).bind(blob(worker.0))).await?;
+pub(super) async fn retire(tx: &mut Tx<'_>, worker: WorkerId, now_ms: i64) -> Result<()> {
+    let bound = |text| sqlx::query(text).bind(blob(worker.0)).bind(now_ms);
+    if tx.conn.run(bound(sql!("worker_retire"))).await? == 0 {
+        tx.conn.run(bound(sql!("worker_lapse"))).await?;
     }
     tx.moved = true;
     Ok(())
