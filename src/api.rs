@@ -4,13 +4,21 @@
 //! or a credential: faces and workers meet in the store.
 
 pub mod acts;
+pub mod audit;
 pub mod bulk;
+mod history;
+pub mod holds;
 mod jobs;
 pub mod lines;
 pub mod parameters;
 mod problem;
+mod queues;
+mod request;
+mod resets;
+pub mod schedules;
 mod server;
 pub mod shapes;
+mod steering;
 pub mod why;
 pub mod words;
 

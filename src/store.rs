@@ -200,6 +200,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn queues(&self, now_ms: i64) -> impl Future<Output = Result<Vec<QueueRow>>> + Send;
     /// Tokens and sends, the most tokens first; by day, the newest first.
     fn usage(&self, query: Query, by: UsageBy) -> impl Future<Output = Result<Vec<UsageRow>>> + Send;
+    /// One hold, open or ended; `None`: there is none.
+    fn hold(&self, id: HoldId) -> impl Future<Output = Result<Option<HoldRow>>> + Send;
     fn holds(&self, query: Query) -> impl Future<Output = Result<Vec<HoldRow>>> + Send;
     /// Ended jobs in the order they ended; the cursor is resumable.
     fn results(&self, query: Query) -> impl Future<Output = Result<Page<JobRow>>> + Send;

@@ -98,3 +98,13 @@ DROP INDEX jobs_kept;
 CREATE INDEX jobs_kept ON jobs (pruned, finished_ms, ended_no, state, lane_id) WHERE finished_ms IS NOT NULL;
 -- The hold that a refusal opened or dated, whoever dated it since.
 CREATE INDEX hold_events_refusal ON hold_events (job_id, fence, n) WHERE job_id IS NOT NULL;
+-- The audit looks at every refusal: what it asks of each stands in one place, and not behind long answers.
+ALTER TABLE reset_evidence ADD COLUMN lane_id INTEGER;
+UPDATE reset_evidence SET lane_id = (SELECT j.lane_id FROM jobs AS j WHERE j.job_id = reset_evidence.job_id);
+DROP INDEX sends_tests;
+CREATE INDEX sends_tests ON sends (tests_job, tests_fence, tests_n, outcome, started_ms, tests_resume_ms)
+    WHERE tests_job IS NOT NULL;
+DROP INDEX turn_records_tests;
+CREATE INDEX turn_records_tests ON turn_records (
+    send_tests_job, send_tests_fence, send_tests_n, send_outcome, send_started_ms, send_tests_resume_ms, job_id, fence, send_n
+) WHERE send_tests_job IS NOT NULL;

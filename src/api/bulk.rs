@@ -4,10 +4,11 @@
 //! each group is one call of the store, and its acknowledgements go out while the next lines come in. A client that does
 //! not read yet is not waited for until [`UNREAD`] groups lie ready: many clients read only once they have sent all.
 
-use super::jobs::{conflict, key, media};
+use super::jobs::conflict;
 use super::lines::{Line, Lines};
+use super::request::{key, media};
 use super::server::Api;
-use super::{Kind, Problem, shapes};
+use super::{Kind, Problem, Waits, shapes};
 use crate::agent::{Directory, accept, limits};
 use crate::store::{NewJob, Store, Submitted};
 use axum::body::{Body, Bytes};
@@ -32,7 +33,8 @@ pub async fn submit<S: Store>(State(api): State<Api<S>>, request: Request) -> Re
     media(request.headers(), &["application/x-ndjson", "application/ndjson", "application/jsonl"])?;
     let key = key(request.headers())?;
     let (acks, ready) = mpsc::channel::<Vec<Answer>>(UNREAD);
-    tokio::spawn(take(api, key, request.into_body(), acks));
+    let waits = request.extensions().get::<Waits>().copied().unwrap_or_default();
+    tokio::spawn(take(api, key, request.into_body(), waits.body, acks));
     let stream = futures::stream::unfold(ready, |mut ready| async move {
         let answers = ready.recv().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(rendered(&answers)), ready))
@@ -128,7 +130,13 @@ pub fn checked(line: Line, directory: &Directory, key: Option<&str>, now_ms: i64
 
 /// Takes the body in until it ends or nobody reads the answers any more. A body that breaks off loses only the line that
 /// had not ended.
-async fn take<S: Store>(api: Api<S>, key: Option<String>, body: Body, acks: mpsc::Sender<Vec<Answer>>) {
+async fn take<S: Store>(
+    api: Api<S>,
+    key: Option<String>,
+    body: Body,
+    patience: Duration,
+    acks: mpsc::Sender<Vec<Answer>>,
+) {
     let mut pieces = body.into_data_stream();
     let mut lines = Lines::new(limits::JOB_BYTES);
     let mut group = Group::default();
@@ -137,7 +145,9 @@ async fn take<S: Store>(api: Api<S>, key: Option<String>, body: Body, acks: mpsc
     let mut due = tokio::time::Instant::now();
     loop {
         let piece = if group.answers.is_empty() {
-            Some(pieces.next().await)
+            // One that sends nothing for so long has broken off, whatever its socket says.
+            let piece = tokio::time::timeout(patience, pieces.next()).await;
+            Some(piece.unwrap_or_else(|late| Some(Err(axum::Error::new(late)))))
         } else {
             tokio::time::timeout_at(due, pieces.next()).await.ok()
         };

@@ -122,9 +122,9 @@ pub const HOLDS: [&str; 7] = ["include_ended", "provider", "account", "model", "
 pub const USAGE: [&str; 10] =
     ["by", "queue", "tenant", "provider", "account", "model", "label.KEY", "since", "until", "limit"];
 /// Parameters of releases to come.
-const NOT_YET: [&str; 4] = ["sort", "order", "format", "id"];
+const NOT_YET: [&str; 5] = ["sort", "order", "format", "id", "follow"];
 /// Every parameter that is taken somewhere: one that does not belong to the list at hand is told so.
-const ELSEWHERE: [&str; 27] = [
+const ELSEWHERE: [&str; 26] = [
     "state",
     "why",
     "cause",
@@ -149,13 +149,12 @@ const ELSEWHERE: [&str; 27] = [
     "by",
     "include_retried",
     "include_ended",
-    "follow",
     "limit",
     "cursor",
 ];
 
 /// Reads parameters into a query. `allowed` are the names that this list takes (`label.KEY` for any label); of these `by`
-/// and `follow` are no filters, and are asked for by [`said`].
+/// is no filter, and is asked for by [`said`].
 ///
 /// # Errors
 /// The first unknown name or value, with what is allowed.
@@ -182,6 +181,14 @@ pub fn query(pairs: &[(String, String)], allowed: &[&str], now_ms: i64) -> Resul
         set(&mut query, name, value, now_ms)?;
     }
     Ok(query)
+}
+
+/// That nothing is said where no parameter is taken.
+///
+/// # Errors
+/// The first name that stands there.
+pub fn none(pairs: &[(String, String)]) -> Result<(), Problem> {
+    query(pairs, &[], 0).map(drop)
 }
 
 /// The value of a parameter, where it is said.
@@ -249,9 +256,6 @@ fn set(query: &mut Query, name: &str, value: &str, now_ms: i64) -> Result<(), Pr
         "schedule" => query.schedule = Some(schedule(value)?),
         "include_retried" => query.include_retried = truth(name, value)?,
         "include_ended" => query.include_ended = truth(name, value)?,
-        "follow" => {
-            truth(name, value)?;
-        }
         "since" => query.since_ms = Some(instant(name, value, now_ms)?),
         "until" => query.until_ms = Some(instant(name, value, now_ms)?),
         "time" => query.by_end = one_of(name, value, &TIMES)? == "ended",

@@ -35,6 +35,8 @@ pub enum Kind {
     TooLarge,
     MediaType,
     Host,
+    /// A page of another site that would change something.
+    Origin,
     /// The request's body did not arrive in time.
     Slow,
     /// A request whose members are known and whose values cannot be.
@@ -72,6 +74,7 @@ impl Kind {
             Self::TooLarge => "too-large",
             Self::MediaType => "media-type",
             Self::Host => "host",
+            Self::Origin => "origin",
             Self::Store => "store",
             Self::Usage => "usage",
             Self::Configuration => "configuration",
@@ -89,7 +92,7 @@ impl Kind {
             Self::Provider => "The provider cannot take jobs",
             Self::NotFound => "There is no such thing",
             Self::Method => "The method is not allowed here",
-            Self::Conflict => "The idempotency key belongs to another job",
+            Self::Conflict => "The idempotency key was used for something else",
             Self::Ended => "The job has ended",
             Self::NotEnded => "The job has not ended",
             Self::NoMessages => "The job takes no messages",
@@ -100,6 +103,7 @@ impl Kind {
             Self::TooLarge => "The request is too large",
             Self::MediaType => "The content type is not taken here",
             Self::Host => "The host is not served here",
+            Self::Origin => "Another site may not change anything here",
             Self::Store => "The database does not serve",
             Self::Usage => "The command line is not valid",
             Self::Configuration => "The configuration is not valid",
@@ -126,6 +130,7 @@ impl Kind {
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Origin => StatusCode::FORBIDDEN,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Store | Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Configuration | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,

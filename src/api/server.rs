@@ -1,16 +1,16 @@
 //! The listener, the routes, and what holds for every request: a known `Host`, problem documents for everything that goes
 //! wrong, a body that is bounded, and an end that lets answers finish.
 
-use super::{Kind, Problem, bulk, jobs};
+use super::{Kind, Problem, bulk, history, holds, jobs, queues, resets, schedules, steering};
 use crate::agent::Directory;
 use crate::config;
 use crate::store::Store;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -32,13 +32,26 @@ pub struct Waits {
     /// For a request's whole head, counted from when one may begin: a client that sends half of one, or none, would hold
     /// a connection for ever. An idle connection is closed after it, too.
     pub head: Duration,
+    /// For the whole body of a request, and for the next piece of one that is read as it comes (bulk).
+    pub body: Duration,
     /// For the end of what is being answered, once asked to stop.
     pub grace: Duration,
+    /// Connections at once; further ones wait to be accepted. Each takes a file descriptor, of which the database and
+    /// the providers need some, too.
+    pub connections: usize,
 }
+
+/// Connections at once where nothing else is said: half of what a process may have open by default on most systems.
+pub const CONNECTIONS: usize = 512;
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { head: Duration::from_secs(30), grace: Duration::from_secs(5) }
+        Self {
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(120),
+            grace: Duration::from_secs(5),
+            connections: CONNECTIONS,
+        }
     }
 }
 
@@ -85,12 +98,13 @@ pub async fn serve<S: Store>(
     waits: Waits,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    let app = TowerToHyperService::new(router(api, listener.local_addr()?));
+    let routes = router(api, listener.local_addr()?).layer(Extension(waits));
+    let app = TowerToHyperService::new(routes);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            accepted = listener.accept(), if connections.len() < waits.connections => accepted,
             // Ended ones are let go.
             Some(_) = connections.join_next() => continue,
         };
@@ -133,17 +147,42 @@ async fn connection(stream: TcpStream, app: TowerToHyperService<Router>, head: D
 /// The routes. `bound` is where they are served, one of the names that `Host` may carry.
 pub fn router<S: Store>(api: Api<S>, bound: SocketAddr) -> Router {
     let hosts = Hosts { bound, named: Arc::clone(&api.hosts) };
-    Router::new()
+    let routes = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz::<S>))
         .route("/v1/jobs", post(jobs::submit::<S>).get(jobs::list::<S>))
         .route("/v1/jobs/bulk", post(bulk::submit::<S>))
-        .route("/v1/jobs/{id}", get(jobs::one::<S>))
+        .route("/v1/jobs/{id}", get(jobs::one::<S>).delete(steering::delete::<S>))
         .route("/v1/jobs/{id}/turns", get(jobs::turns::<S>))
+        .route("/v1/jobs/{id}/transcript", get(jobs::transcript::<S>))
+        .route("/v1/jobs/{id}/explain", get(jobs::explain::<S>))
+        .route("/v1/jobs/{id}/cancel", post(steering::cancel::<S>))
+        .route("/v1/jobs/{id}/retry", post(steering::retry::<S>))
+        .route("/v1/jobs/{id}/messages", post(steering::tell::<S>))
+        .route("/v1/jobs/{id}/pause", post(steering::pause::<S>))
+        .route("/v1/jobs/{id}/resume", post(steering::resume::<S>))
+        .route("/v1/failures", get(history::failures::<S>))
+        .route("/v1/failures/summary", get(history::summary::<S>))
+        .route("/v1/results", get(history::results::<S>))
+        .route("/v1/usage", get(history::usage::<S>))
+        .route("/v1/resets", get(resets::list::<S>))
+        .route("/v1/resets/accuracy", get(resets::accuracy::<S>))
+        .route("/v1/resets/{job}/{fence}/{n}", get(resets::one::<S>))
+        .route("/v1/holds", get(holds::list::<S>).post(holds::close::<S>))
+        .route("/v1/holds/{id}", get(holds::one::<S>).delete(holds::release::<S>))
+        .route("/v1/queues", get(queues::list::<S>))
+        .route("/v1/queues/{queue}/pause", post(queues::pause::<S>))
+        .route("/v1/queues/{queue}/resume", post(queues::resume::<S>))
+        .route("/v1/schedules", get(schedules::list::<S>).post(schedules::add::<S>))
+        .route("/v1/schedules/{name}", get(schedules::one::<S>).delete(schedules::remove::<S>))
+        .route("/v1/schedules/{name}/pause", post(schedules::pause::<S>))
+        .route("/v1/schedules/{name}/resume", post(schedules::resume::<S>))
+        .route("/v1/schedules/{name}/run", post(schedules::run::<S>))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(hosts, checked))
-        .with_state(api)
+        .with_state(api);
+    // Around the whole of it: what a route allows is known only behind it.
+    Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(hosts, checked))
 }
 
 async fn healthz() -> Response {
@@ -163,7 +202,7 @@ async fn not_found(request: Request) -> Problem {
 
 async fn not_allowed(request: Request) -> Problem {
     let (method, path) = (request.method(), request.uri().path().escape_debug());
-    Problem::new(Kind::Method, format!("{method} is not taken at {path}; the header allow says what is"))
+    Problem::new(Kind::Method, format!("{method} is not taken at {path}"))
 }
 
 /// The names that are served. An open server on loopback is reachable from web pages by DNS rebinding: a page's own
@@ -189,12 +228,22 @@ impl Hosts {
 async fn checked(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok().map(str::to_owned));
     let host = named.or_else(|| request.uri().authority().map(ToString::to_string)).unwrap_or_default();
-    let mut response = if hosts.serves(&host) {
-        next.run(request).await
-    } else {
+    let asked = format!("{} is not taken at {}", request.method(), request.uri().path().escape_debug());
+    let mut response = if !hosts.serves(&host) {
         let what = format!("`{}` is not served here; add it to server.hosts if it should be", host.escape_debug());
         Problem::new(Kind::Host, what).into_response()
+    } else if let Some(origin) = foreign(&hosts, &request) {
+        let what = format!("a page of `{}` may not change anything here", origin.escape_debug());
+        Problem::new(Kind::Origin, what).into_response()
+    } else {
+        next.run(request).await
     };
+    // The router knows what is allowed only once nothing else fitted.
+    let allow = response.headers().get(header::ALLOW).and_then(|allow| allow.to_str().ok()).map(str::to_owned);
+    if let (StatusCode::METHOD_NOT_ALLOWED, Some(allow)) = (response.status(), allow) {
+        let what = format!("{asked}; allowed are {}", allow.replace(',', ", "));
+        response = Problem { allow: Some(allow), ..Problem::new(Kind::Method, what) }.into_response();
+    }
     // What axum itself refuses (a path that is no UTF-8) is plain text.
     if response.status() == StatusCode::BAD_REQUEST && !is_problem(&response) {
         response = Problem::new(Kind::Malformed, "the request's path or query cannot be read").into_response();
@@ -203,6 +252,17 @@ async fn checked(State(hosts): State<Hosts>, request: Request, next: Next) -> Re
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// The origin of a request that would change something and that a page of another site makes: browsers name it in each.
+/// Much of what can be asked for here needs no body, and so no permission of ours for a browser to ask for it.
+fn foreign(hosts: &Hosts, request: &Request) -> Option<String> {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    let origin = request.headers().get(header::ORIGIN)?.to_str().unwrap_or("?");
+    let host = origin.split_once("://").map_or("", |(_, host)| host);
+    (!hosts.serves(host)).then(|| origin.to_owned())
 }
 
 fn is_problem(response: &Response) -> bool {

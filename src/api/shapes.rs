@@ -12,7 +12,7 @@ mod schedules;
 mod transcript;
 
 pub use audit::{Accuracy, Heard, Refusal, Reset, Tested};
-pub use figures::{Queue, Usage};
+pub use figures::{Queue, Stopped, Usage};
 pub use history::{Count, Evidence, Failure, Record, Send, Source};
 pub use holds::{CloseHold, Hold, HoldEvent};
 pub use schedules::{Run, Schedule};

@@ -119,6 +119,7 @@ fn exit_of(kind: Kind) -> Exit {
         | Kind::TooLarge
         | Kind::MediaType
         | Kind::Host
+        | Kind::Origin
         | Kind::Slow
         | Kind::Invalid
         | Kind::InvalidSchedule

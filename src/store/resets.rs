@@ -13,6 +13,7 @@
 //! A word is what is known now: another job's probe may yet test a reset whose own job was cancelled.
 
 use super::{AccuracyRow, HoldId, JobState, ResetRow, SendKey};
+use crate::failure::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The first send that tested a reset.
@@ -38,30 +39,68 @@ pub(super) struct Closed {
     pub ended: Option<(String, i64)>,
 }
 
-/// Says in `row` what became of its word. `job` is the state that its job ended in.
-pub(super) fn judge(row: &mut ResetRow, test: Option<Test>, closed: Option<&Closed>, job: Option<JobState>) {
-    let (cancelled, test) = match test {
-        Some(test) if test.outcome == "cancelled" => (true, None),
-        test => (job == Some(JobState::Cancelled), test),
-    };
-    let word = match &test {
-        Some(test) if test.outcome == "refused" => "refused_again",
-        Some(_) => "kept",
-        None if closed.is_some_and(released_early) => "released",
-        None if cancelled => "cancelled",
-        None => "not_tested",
-    };
-    word.clone_into(&mut row.word);
-    row.hold = closed.map(|closed| closed.hold);
-    let Some(test) = test else { return };
-    let promised_ms = test.promised_ms.or(row.evidence.resume_at_ms);
-    row.tested_ms = Some(test.started_ms);
-    row.lateness_ms = promised_ms.map(|promised_ms| test.started_ms.saturating_sub(promised_ms));
-    if row.word == "refused_again" {
-        let named = test.reset_at_ms.zip(row.evidence.reset_at_ms);
-        row.again_by_ms = named.map(|(then_ms, before_ms)| then_ms.saturating_sub(before_ms));
+/// What is known of a reset besides its evidence.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// As named.
+    pub reset_at_ms: Option<i64>,
+    pub resume_at_ms: Option<i64>,
+    pub test: Option<Test>,
+    /// Where nothing tested it, at least.
+    pub closed: Option<Closed>,
+    /// The state that its job ended in; where nothing tested it, at least.
+    pub job: Option<JobState>,
+}
+
+/// What became of a word.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub word: &'static str,
+    pub tested_ms: Option<i64>,
+    pub lateness_ms: Option<i64>,
+    pub again_by_ms: Option<i64>,
+    pub test: Option<SendKey>,
+}
+
+impl Facts {
+    pub fn judge(&self) -> Judged {
+        let test = self.test.as_ref().filter(|test| test.outcome != "cancelled");
+        let Some(test) = test else {
+            let cancelled = self.test.is_some() || self.job == Some(JobState::Cancelled);
+            let word = if self.closed.as_ref().is_some_and(released_early) {
+                "released"
+            } else if cancelled {
+                "cancelled"
+            } else {
+                "not_tested"
+            };
+            return Judged { word, tested_ms: None, lateness_ms: None, again_by_ms: None, test: None };
+        };
+        let promised_ms = test.promised_ms.or(self.resume_at_ms);
+        let again = test.outcome == "refused";
+        let named = test.reset_at_ms.zip(self.reset_at_ms).filter(|_| again);
+        Judged {
+            word: if again { "refused_again" } else { "kept" },
+            tested_ms: Some(test.started_ms),
+            lateness_ms: promised_ms.map(|promised_ms| test.started_ms.saturating_sub(promised_ms)),
+            again_by_ms: named.map(|(then_ms, before_ms)| then_ms.saturating_sub(before_ms)),
+            test: Some(test.key),
+        }
     }
-    row.test = Some(test.key);
+}
+
+impl ResetRow {
+    /// Says what became of its word.
+    pub(super) fn judged(mut self, facts: &Facts) -> Self {
+        let judged = facts.judge();
+        judged.word.clone_into(&mut self.word);
+        self.tested_ms = judged.tested_ms;
+        self.lateness_ms = judged.lateness_ms;
+        self.again_by_ms = judged.again_by_ms;
+        self.test = judged.test;
+        self.hold = facts.closed.as_ref().map(|closed| closed.hold);
+        self
+    }
 }
 
 fn released_early(closed: &Closed) -> bool {
@@ -94,31 +133,27 @@ struct Tally {
 }
 
 impl Accuracy {
-    /// Every reset is one selected of one source, or of the curve: the rows' sums are the list's.
-    pub fn add(&mut self, reset: &ResetRow) {
-        let evidence = &reset.evidence;
-        let of = |kind: &str, name: &str| (kind.to_owned(), name.to_owned(), reset.lane.scope.provider.clone());
-        let selected = match (&evidence.source_kind, &evidence.source_name) {
-            (Some(kind), Some(name)) => of(kind, name),
-            _ => of(CURVE, CURVE),
-        };
-        let mut offered: BTreeSet<Source> =
-            evidence.candidates.iter().map(|one| of(one.source.as_str(), &one.name)).collect();
+    /// Every reset is one selected of one source (kind and name), or of the curve: the rows' sums are the list's.
+    pub fn add(&mut self, provider: &str, selected: Option<(&str, &str)>, candidates: &[Candidate], judged: &Judged) {
+        let of = |kind: &str, name: &str| (kind.to_owned(), name.to_owned(), provider.to_owned());
+        let (kind, name) = selected.unwrap_or((CURVE, CURVE));
+        let mut offered: BTreeSet<(&str, &str)> =
+            candidates.iter().map(|one| (one.source.as_str(), one.name.as_str())).collect();
         // Also where its candidates cannot be read.
-        offered.insert(selected.clone());
-        for source in offered {
-            self.tallies.entry(source).or_default().offered += 1;
+        offered.insert((kind, name));
+        for (kind, name) in offered {
+            self.tallies.entry(of(kind, name)).or_default().offered += 1;
         }
-        let tally = self.tallies.entry(selected).or_default();
+        let tally = self.tallies.entry(of(kind, name)).or_default();
         tally.selected += 1;
-        match reset.word.as_str() {
+        match judged.word {
             "kept" => tally.kept += 1,
             "refused_again" => tally.refused_again += 1,
             "released" => tally.released += 1,
             _ => tally.not_tested += 1,
         }
-        tally.again_ms.extend(reset.again_by_ms);
-        tally.lateness_ms.extend(reset.lateness_ms);
+        tally.again_ms.extend(judged.again_by_ms);
+        tally.lateness_ms.extend(judged.lateness_ms);
     }
 
     /// The worst first: by how often it was refused again, then by how often it was relied on.

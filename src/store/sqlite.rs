@@ -314,6 +314,10 @@ impl Store for Sqlite {
         reads::resets(self.0.readers.take().await?.conn()?, &query).await
     }
 
+    async fn hold(&self, id: HoldId) -> Result<Option<HoldRow>> {
+        reads::hold(self.0.readers.take().await?.conn()?, id).await
+    }
+
     async fn holds(&self, query: Query) -> Result<Vec<HoldRow>> {
         reads::holds(self.0.readers.take().await?.conn()?, &query).await
     }

@@ -1,77 +1,16 @@
 //! The API through real sockets: what is answered, what is refused and how, and that an acknowledgement follows its commit.
 
-use reprieve::agent::Directory;
-use reprieve::api::{self, Api};
-use reprieve::clock::Clock;
-use reprieve::config::Config;
+use crate::served::{body, job, serve, serve_within};
+use reprieve::api;
 use reprieve::store::Store;
-use reprieve::store::sqlite::{OpenOptions, Sqlite};
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
-
-struct Served {
-    url: String,
-    store: Sqlite,
-    client: Client,
-    stop: CancellationToken,
-    _dir: tempfile::TempDir,
-}
-
-const CONFIG: &str = "[providers.sim]\nadapter = \"openai\"\nendpoint = \"http://127.0.0.1:9/v1/\"\n\
-    [providers.keyless]\nadapter = \"openai\"\nendpoint = \"http://127.0.0.1:9/v1/\"\napi_key = \"${NO_SUCH_KEY}\"\n";
-
-async fn serve() -> Served {
-    serve_within(api::Waits::default()).await
-}
-
-async fn serve_within(waits: api::Waits) -> Served {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("r.toml");
-    std::fs::write(&file, CONFIG).unwrap();
-    let config = Config::load(Some(&file), &[]).unwrap().config;
-    let url = format!("sqlite://{}", dir.path().join("r.db").display());
-    let store = Sqlite::open(&url, Clock::system(), OpenOptions::default()).await.unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let stop = CancellationToken::new();
-    let api = Api { store: store.clone(), directory: Arc::new(Directory::of(&config)), hosts: Arc::default() };
-    tokio::spawn(api::serve(listener, api, waits, stop.clone()));
-    Served { url, store, client: Client::new(), stop, _dir: dir }
-}
-
-impl Served {
-    fn get(&self, path: &str) -> RequestBuilder {
-        self.client.get(format!("{}{path}", self.url))
-    }
-
-    fn post(&self, path: &str) -> RequestBuilder {
-        self.client.post(format!("{}{path}", self.url))
-    }
-
-    async fn submit(&self, job: &Value) -> Response {
-        self.post("/v1/jobs").json(job).send().await.unwrap()
-    }
-
-    fn bulk(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        self.post("/v1/jobs/bulk").header("content-type", "application/x-ndjson").body(body)
-    }
-}
-
-fn job(input: &str) -> Value {
-    json!({"model": "m", "provider": "sim", "input": input})
-}
-
-async fn body(response: Response) -> Value {
-    serde_json::from_str(&response.text().await.unwrap()).unwrap()
-}
+use tokio::net::TcpStream;
 
 /// Its status and body; a problem says so in its content type and repeats its status.
-async fn problem(request: RequestBuilder) -> String {
+pub async fn problem(request: RequestBuilder) -> String {
     let response = request.send().await.unwrap();
     let status = response.status();
     assert_eq!(response.headers()["content-type"], "application/problem+json");
@@ -166,6 +105,8 @@ async fn whatever_is_wrong_is_a_problem_of_a_stable_type() {
         problem(served.get(&format!("/v1/jobs/{known}/turns"))).await,
         problem(served.get("/v1/jobs/%ff")).await,
         problem(served.get("/v1/jobs").header("host", "evil.example")).await,
+        problem(served.post("/v1/jobs").header("origin", "https://evil.example").json(&job("x"))).await,
+        problem(served.post("/v1/jobs").header("origin", "null").json(&job("x"))).await,
     ];
     insta::assert_snapshot!(problems.join("\n"));
     let refused = served.client.delete(format!("{}/v1/jobs", served.url)).send().await.unwrap();
@@ -262,4 +203,50 @@ async fn a_client_that_does_not_send_its_request_is_not_waited_for() {
     }
     // Others are served on, and one that is quick on a connection of its own is not hurried.
     assert_eq!(served.get("/healthz").send().await.unwrap().status(), StatusCode::OK);
+}
+
+/// A body that is too large is answered, not cut off, and one that does not come is not waited for.
+#[tokio::test]
+async fn a_body_has_its_size_and_its_time() {
+    let waits = api::Waits { body: Duration::from_millis(300), ..api::Waits::default() };
+    let served = serve_within(waits).await;
+    let too_large = vec![b' '; reprieve::agent::limits::JOB_BYTES + (4 << 20)];
+    let patient = serve().await;
+    let large = patient.post("/v1/jobs").header("content-type", "application/json").body(too_large);
+    assert_eq!(large.send().await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
+
+    let address = served.url.strip_prefix("http://").unwrap();
+    let told = |path: &str, more: &str| {
+        format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}\r\n")
+    };
+    let ask = async |head: String| {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut heard = vec![0; 4_096];
+        let got = tokio::time::timeout(Duration::from_secs(20), socket.read(&mut heard)).await.unwrap().unwrap();
+        String::from_utf8_lossy(&heard[..got]).into_owned()
+    };
+    let slow = ask(told("/v1/jobs", "content-length: 100\r\n")).await;
+    assert!(slow.starts_with("HTTP/1.1 408") && slow.contains("urn:reprieve:problem:slow"), "{slow}");
+    // Who asks first sends nothing in vain.
+    let refused = ask(told("/v1/jobs", "content-length: 99999999\r\nexpect: 100-continue\r\n")).await;
+    assert!(refused.starts_with("HTTP/1.1 413"), "{refused}");
+}
+
+/// Beyond its connections a server accepts no further ones, and goes on once one has ended.
+#[tokio::test]
+async fn connections_are_bounded() {
+    let served = serve_within(api::Waits { connections: 1, ..api::Waits::default() }).await;
+    let address = served.url.strip_prefix("http://").unwrap();
+    let ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut buffer = [0; 1_024];
+    let mut first = TcpStream::connect(address).await.unwrap();
+    first.write_all(ask).await.unwrap();
+    assert!(first.read(&mut buffer).await.unwrap() > 0);
+    let mut second = TcpStream::connect(address).await.unwrap();
+    second.write_all(ask).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(200), second.read(&mut buffer)).await;
+    assert!(early.is_err(), "a second connection was served beside the first");
+    drop(first);
+    assert!(second.read(&mut buffer).await.unwrap() > 0);
 }

@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::format_push_string)]
 
 mod commands;
+mod explained;
 mod help;
 mod http;
+mod http_audit;
+mod http_steering;
 mod misuse;
 mod readme;
 mod rig;
 mod runs;
+mod served;
 mod shapes;

@@ -44,6 +44,7 @@ fn every_example_is_what_the_code_says() {
     is::<shapes::Refusal>(&mut examples, "Refusal");
     is::<shapes::Accuracy>(&mut examples, "Accuracy");
     is::<shapes::Queue>(&mut examples, "Queue");
+    is::<shapes::Stopped>(&mut examples, "Stopped");
     is::<shapes::Schedule>(&mut examples, "Schedule");
     is::<shapes::Usage>(&mut examples, "Usage");
     is::<shapes::Entry>(&mut examples, "Entry");
@@ -76,6 +77,7 @@ fn the_page_lists_every_type_of_problem_with_its_status() {
         Kind::NoMessages,
         Kind::Exists,
         Kind::Slow,
+        Kind::Origin,
         Kind::Invalid,
         Kind::InvalidSchedule,
         Kind::TooLarge,

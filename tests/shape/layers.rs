@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("worker", &["agent", "admission", "provider", "store", "recovery", "failure", "clock", "duration"]),
     ("sim", &["clock", "duration"]),
     ("app", &["worker", "scheduler", "agent", "provider", "store", "recovery", "failure", "config", "clock"]),
-    ("api", &["app", "agent", "store", "recovery", "failure", "config", "clock", "duration"]),
+    ("api", &["app", "scheduler", "agent", "store", "recovery", "failure", "config", "clock", "duration"]),
     (
         "cli",
         &[

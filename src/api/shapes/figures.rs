@@ -48,6 +48,17 @@ impl From<store::QueueRow> for Queue {
     }
 }
 
+/// Whether a queue is claimed from, after somebody stopped it or let it go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stopped {
+    pub queue: String,
+    /// Null: its turns are claimed.
+    pub paused: Option<Pause>,
+    /// What stood before.
+    pub was: Option<Pause>,
+}
+
 /// Tokens and sends of one value of what they were counted by. Replaced sends are counted, and their tokens where the
 /// provider said them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -423,3 +423,59 @@ pub async fn a_frozen_filter_leaves_out_what_is_submitted_later<H: Harness>(h: &
     let part = Query { to_id: Some(ids[2]), states: vec!["queued".into()], ..frozen };
     assert_eq!(places(h, &all, part, 2).await, [2, 1, 0]);
 }
+
+pub async fn what_is_paused_is_found_and_shown<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let mut new = jobs("m", 5);
+    new[3].lane.queue = "night".into();
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 1, T0).await;
+    assert_eq!(turns[0].job_id, ids[0]);
+    let pause = |by: &str| Pause { since_ms: T0 + 1, by: by.into(), reason: Some("so".into()) };
+    h.store().steer(vec![ids[0], ids[1]], Steer::Pause(pause("one")), T0 + 1).await.unwrap();
+    h.store().pause_queue("night".into(), Some(pause("all"))).await.unwrap();
+    h.store().pause_queue("empty".into(), Some(pause("none"))).await.unwrap();
+
+    assert_eq!(places(h, &ids, whys(&["paused"], T0), 2).await, [3, 1, 0], "a job in hand stops after it");
+    assert_eq!(places(h, &ids, whys(&["line"], T0), 2).await, [4, 2]);
+    let jobs = h.store().jobs(page(9)).await.unwrap().items;
+    let shown: Vec<_> = jobs.iter().rev().map(|job| (job.paused.clone(), job.queue_paused.clone())).collect();
+    let job = (Some(pause("one")), None);
+    let none = (None, None);
+    assert_eq!(shown, [job.clone(), job, none.clone(), (None, Some(pause("all"))), none]);
+
+    let queues = h.store().queues(T0 + 2).await.unwrap();
+    let told: Vec<_> = queues.iter().map(|q| (q.queue.as_str(), q.ready, q.running, q.paused_jobs)).collect();
+    assert_eq!(told, [("default", 2, 1, 2), ("empty", 0, 0, 0), ("night", 1, 0, 0)]);
+    let paused: Vec<_> = queues.iter().map(|q| q.paused.clone()).collect();
+    assert_eq!(paused, [None, Some(pause("none")), Some(pause("all"))]);
+    // Neither is before the last in line.
+    let last = h.store().standing(ids[4], T0 + 2).await.unwrap().unwrap();
+    assert_eq!((last.ahead, last.claims_last_minute), (1, 0));
+    let later = h.store().standing(ids[4], T0 + 60_000).await.unwrap().unwrap();
+    assert_eq!(later.claims_last_minute, 1);
+}
+
+pub async fn a_schedule_finds_its_jobs<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let schedules = [ScheduleId::fresh(), ScheduleId::fresh()];
+    let mut new = jobs("m", 6);
+    for (n, job) in new.iter_mut().enumerate().skip(1) {
+        job.schedule = Some(schedules[n % 2]);
+    }
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 3, T0).await;
+    complete_one(h, failing(w, &turns[2], T0 + 1, JobState::Failed, DROPPED)).await;
+    let of = |n: usize| Query { schedule: Some(schedules[n]), now_ms: T0, ..Query::default() };
+    assert_eq!(places(h, &ids, of(0), 1).await, [4, 2]);
+    assert_eq!(places(h, &ids, of(1), 2).await, [5, 3, 1]);
+    assert_eq!(places(h, &ids, Query { states: vec!["queued".into()], ..of(0) }, 1).await, [4]);
+    assert_eq!(places(h, &ids, Query { causes: vec!["transport".into()], ..of(0) }, 1).await, [2]);
+    assert_eq!(places(h, &ids, Query { whys: vec!["line".into()], ..of(1) }, 1).await, [5, 3]);
+    assert_eq!(places(h, &ids, Query { by_end: true, ..of(0) }, 1).await, [2]);
+    assert_eq!(places(h, &ids, Query { by_end: true, ..of(1) }, 1).await, [0; 0]);
+    assert_eq!(get(h, ids[2]).await.schedule, Some(schedules[0]));
+    assert_eq!(get(h, ids[0]).await.schedule, None);
+}

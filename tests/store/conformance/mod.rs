@@ -1,5 +1,6 @@
 //! What every store must do. Functions over a [`Harness`]; each database names them all through `conformance!`.
 
+pub mod audit;
 mod build;
 pub mod by_hand;
 pub mod claim;
@@ -9,6 +10,7 @@ pub mod lists;
 pub mod messages;
 pub mod schedules;
 pub mod sequences;
+pub mod standing;
 pub mod steer;
 pub mod submit;
 pub mod workers;

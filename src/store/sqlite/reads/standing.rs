@@ -104,10 +104,9 @@ async fn in_hand(conn: &mut Conn, id: JobId, turn: &SqliteRow) -> Result<InHandS
     })
 }
 
-/// A worker that is, or was, and when it was last heard of.
+/// A worker that is, or was.
 pub(super) struct Known {
     worker: WorkerRow,
-    seen_ms: i64,
     ended: bool,
 }
 
@@ -118,14 +117,13 @@ impl Known {
 
     pub fn lives(&self, now_ms: i64) -> bool {
         let WorkerRow { heartbeat_ms, lease_ms, .. } = self.worker;
-        !self.ended && heartbeat_ms > 0 && heartbeat_ms.saturating_add(lease_ms) > now_ms
+        !self.ended && heartbeat_ms.saturating_add(lease_ms) > now_ms
     }
 }
 
 pub(super) async fn known_workers(conn: &mut Conn) -> Result<Vec<Known>> {
     let rows = conn.all(sqlx::query(sql!("workers_known"))).await?;
-    let known =
-        |row: &SqliteRow| Known { worker: worker_of(row), seen_ms: whole(row, 6), ended: whole_opt(row, 7).is_some() };
+    let known = |row: &SqliteRow| Known { worker: worker_of(row), ended: whole_opt(row, 6).is_some() };
     Ok(rows.iter().map(known).collect())
 }
 
@@ -133,6 +131,6 @@ pub(super) async fn known_workers(conn: &mut Conn) -> Result<Vec<Known>> {
 fn takers(known: &[Known], queue: &str, now_ms: i64) -> (u32, Option<i64>) {
     let takers = || known.iter().filter(|worker| worker.takes(queue));
     let live = takers().filter(|worker| worker.lives(now_ms)).count();
-    let seen_ms = takers().map(|worker| worker.seen_ms).filter(|seen_ms| *seen_ms > 0).max();
+    let seen_ms = takers().map(|known| known.worker.heartbeat_ms).max();
     (u32::try_from(live).unwrap_or(u32::MAX), seen_ms)
 }

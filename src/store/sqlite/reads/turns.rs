@@ -152,7 +152,7 @@ pub(super) fn evidence(row: &SqliteRow, first: usize) -> EvidenceRow {
 }
 
 /// What this release cannot read of them is left out, and hides no other.
-fn candidates(document: &str) -> Vec<Candidate> {
+pub(super) fn candidates(document: &str) -> Vec<Candidate> {
     let all: Vec<serde_json::Value> = serde_json::from_str(document).unwrap_or_else(|error| {
         tracing::warn!(%error, "candidates of a reset cannot be read");
         Vec::new()

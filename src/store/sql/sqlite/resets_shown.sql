@@ -1,10 +1,12 @@
--- One refusal, as `resets` has it. Index: primary keys, sends_tests, turn_records_tests, hold_events_refusal.
+-- The refusals ?1 = [[job, fence, n], …] in that order, whole: with the first send that tested each, the hold that it opened
+-- or dated, and what was decided. Index: primary keys, sends_tests, turn_records_tests, hold_events_refusal.
 SELECT e.job_id, e.fence, l.queue, l.tenant, s.provider, s.account, s.model,
        e.n, e.received_ms, e.reset_at_ms, e.resume_at_ms, e.skew_ms, e.source_kind, e.source_name, e.raw, e.limit_kind,
        e.cause, e.rule, e.rules_version, e.candidates,
        (SELECT json_array(hex(a.job_id), a.fence, a.n, a.started_ms, a.tests_resume_ms, a.outcome,
-                          (SELECT x.reset_at_ms FROM reset_evidence AS x
-                           WHERE x.job_id = a.job_id AND x.fence = a.fence AND x.n = a.n))
+                          CASE a.outcome WHEN 'refused' THEN (
+                              SELECT x.reset_at_ms FROM reset_evidence AS x
+                              WHERE x.job_id = a.job_id AND x.fence = a.fence AND x.n = a.n) END)
         FROM (SELECT job_id, fence, n, started_ms, tests_resume_ms, outcome FROM sends INDEXED BY sends_tests
               WHERE tests_job = e.job_id AND tests_fence = e.fence AND tests_n = e.n
                 AND outcome IN ('answered', 'refused', 'cut', 'cancelled')
@@ -20,12 +22,14 @@ SELECT e.job_id, e.fence, l.queue, l.tenant, s.provider, s.account, s.model,
         WHERE v.job_id = e.job_id AND v.fence = e.fence AND v.n = e.n
           AND v.event IN ('opened', 'extended', 'refused_again')
         LIMIT 1) AS hold,
+       j.state,
        CASE WHEN EXISTS (SELECT 1 FROM sends AS x WHERE x.job_id = e.job_id AND x.fence = e.fence AND x.n = e.n)
             THEN 'retry_in_place'
             ELSE (SELECT x.decision FROM turn_records AS x WHERE x.job_id = e.job_id AND x.fence = e.fence)
-       END AS decision, j.state
-FROM reset_evidence AS e
+       END AS decision
+FROM json_each(?1) AS w
+CROSS JOIN reset_evidence AS e ON e.job_id = unhex(w.value ->> 0) AND e.fence = w.value ->> 1 AND e.n = w.value ->> 2
 CROSS JOIN jobs AS j ON j.job_id = e.job_id
 CROSS JOIN lanes AS l ON l.lane_id = j.lane_id
 CROSS JOIN scopes AS s ON s.scope_id = l.scope_id
-WHERE e.job_id = ?1 AND e.fence = ?2 AND e.n = ?3
+ORDER BY w.key
