@@ -89,6 +89,7 @@ impl Store for Database {
         fn hold_events(hold: HoldId) -> Result<Vec<HoldEventRow>>;
         fn queues(now_ms: i64) -> Result<Vec<QueueRow>>;
         fn usage(query: Query, by: UsageBy) -> Result<Vec<UsageRow>>;
+        fn hold(id: HoldId) -> Result<Option<HoldRow>>;
         fn holds(query: Query) -> Result<Vec<HoldRow>>;
         fn results(query: Query) -> Result<Page<JobRow>>;
         fn takes_writes() -> Result<()>;

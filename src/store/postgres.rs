@@ -421,6 +421,10 @@ impl Store for Postgres {
         }
     }
 
+    async fn hold(&self, id: HoldId) -> Result<Option<HoldRow>> {
+        read!(self, |tx| reads::hold(tx, id))
+    }
+
     async fn job(&self, id: JobId) -> Result<Option<JobRow>> {
         read!(self, |tx| reads::job(tx, id))
     }

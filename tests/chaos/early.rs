@@ -4,7 +4,7 @@
 //! commit is known to nobody; a send whose permit was committed before the refusal was is on the wire. Both are counted
 //! apart, and bounded; what is neither is a fault.
 
-use crate::facts::{Facts, Heard};
+use crate::facts::{Facts, Heard, Record};
 use crate::faults::Fault;
 use reprieve::sim::{LogEntry, Outcome};
 use sha2::{Digest, Sha256};
@@ -20,8 +20,14 @@ const LONGEST_MS: i64 = 3_500;
 pub struct Early {
     /// A refusal stood that nobody who lives has heard.
     pub unheard: u64,
-    /// Permitted before the refusal was committed.
+    /// The refusal was on its way to whoever wrote it down, or its commit was.
     pub on_the_wire: u64,
+    /// The latest of their permits, counted from the receipt of the refusal.
+    pub latest_ms: i64,
+    /// The database was away between the refusal and its commit.
+    pub away: u64,
+    /// By an execution that was lost, after its first send: when that was permitted is known to nobody.
+    pub by_the_lost: u64,
     /// Neither.
     pub faults: Vec<String>,
     /// Refusals that were written down nowhere: answered to a process that did not live to commit them.
@@ -91,15 +97,17 @@ pub fn classify(
             continue;
         };
         let Some(permit_ms) = permit(facts, askers, entry) else {
-            // Its sender did not live to write it down.
-            sorted.on_the_wire += 1;
+            sorted.by_the_lost += 1;
             continue;
         };
         let away = faults
             .iter()
             .any(|fault| fault.kind.hits_all() && fault.overlaps(known_ms - lease_ms - 2_000, permit_ms + MARGIN_MS));
-        if permit_ms <= known_ms + MARGIN_MS || away {
+        if permit_ms <= known_ms + MARGIN_MS {
             sorted.on_the_wire += 1;
+            sorted.latest_ms = sorted.latest_ms.max(permit_ms - known_ms);
+        } else if away {
+            sorted.away += 1;
         } else {
             sorted
                 .faults
@@ -109,10 +117,14 @@ pub fn classify(
     sorted
 }
 
-/// When the send that arrived as `entry` was permitted, by the ledger.
+/// When the send that arrived as `entry` was permitted, by the ledger: of a lost execution only its claim is known, which
+/// permits its first send.
 fn permit(facts: &Facts, askers: &HashMap<String, Vec<&str>>, entry: &LogEntry) -> Option<i64> {
     let jobs = askers.get(&entry.question)?;
     let near = |started_ms: i64| (started_ms - 20..started_ms + 2_500).contains(&entry.at_ms);
     let sends = facts.sends.iter().filter(|send| jobs.contains(&send.job.as_str()) && near(send.started_ms));
-    sends.max_by_key(|send| send.started_ms).map(|send| send.permit_ms)
+    let sent = sends.max_by_key(|send| send.started_ms).map(|send| send.permit_ms);
+    let of_lost = |record: &&Record| record.outcome == "lost" && jobs.contains(&record.job.as_str());
+    let claims = facts.records.iter().filter(of_lost).map(|record| record.started_ms);
+    sent.or_else(|| claims.filter(|claimed_ms| near(*claimed_ms)).max())
 }

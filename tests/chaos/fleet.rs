@@ -17,6 +17,9 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A process that ended by itself (its database is away) is started again after this long.
 const AGAIN: Duration = Duration::from_millis(100);
+/// What a process says when a fault has struck it.
+const FELT: [&str; 5] =
+    ["disk is full", "is locked", "cannot be reached", "the lease ran out", "the lease was taken back"];
 /// Lines of trouble that are kept, the latest.
 const TROUBLES: usize = 12;
 /// Lines of a process's log that are kept, its latest.
@@ -39,6 +42,8 @@ struct Heard {
     /// Ends that it found void.
     void: u64,
     panics: Vec<String>,
+    /// Lines with each of [`FELT`].
+    felt: [u64; FELT.len()],
     /// What it said of its lease and of a database that did not do as it was told.
     troubles: VecDeque<String>,
     tail: VecDeque<String>,
@@ -72,6 +77,17 @@ impl Register {
 
     pub fn void(&self) -> u64 {
         self.lives.lock().unwrap().iter().map(|life| life.heard.borrow().void).sum()
+    }
+
+    /// How often processes said of the faults that they met them.
+    pub fn felt(&self) -> String {
+        let mut sums = [0; FELT.len()];
+        for life in self.lives.lock().unwrap().iter() {
+            for (sum, n) in sums.iter_mut().zip(life.heard.borrow().felt) {
+                *sum += n;
+            }
+        }
+        FELT.iter().zip(sums).map(|(words, n)| format!("{n} × `{words}`")).collect::<Vec<_>>().join(", ")
     }
 
     pub fn panics(&self) -> Vec<String> {
@@ -271,6 +287,9 @@ impl Heard {
         self.claims += usize::from(line.contains("the worker claims"));
         if line.contains("ends of turns that had been taken back") {
             self.void += field(&line, "stale=").and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0);
+        }
+        for (n, words) in self.felt.iter_mut().zip(FELT) {
+            *n += u64::from(line.contains(words));
         }
         if line.contains("panicked") {
             self.panics.push(line.clone());

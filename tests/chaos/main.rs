@@ -24,6 +24,7 @@ mod postgres;
 mod provider;
 mod proxy;
 mod submit;
+mod table;
 mod verdict;
 mod watch;
 
