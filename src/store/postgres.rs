@@ -449,6 +449,10 @@ impl Store for Postgres {
         read!(self, |tx| reads::resets(tx, &query))
     }
 
+    async fn hold(&self, id: HoldId) -> Result<Option<HoldRow>> {
+        read!(self, |tx| reads::hold(tx, id))
+    }
+
     async fn holds(&self, query: Query) -> Result<Vec<HoldRow>> {
         read!(self, |tx| reads::holds(tx, &query))
     }

@@ -47,7 +47,8 @@ async fn a_crash_loses_nothing_that_was_acknowledged() {
         tokio::spawn(async move {
             let mut ended = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let request = ClaimRequest { worker: id, queues: Vec::new(), room: 20, now_ms: T0 };
+                let request =
+                    ClaimRequest { worker: id, queues: Vec::new(), without: Vec::new(), room: 20, now_ms: T0 };
                 let Ok(turns) = store.claim(request).await else { continue };
                 let ends: Vec<Completion> = turns.iter().map(|turn| success(id, turn, T0)).collect();
                 // As a worker does: kept until the database is back.

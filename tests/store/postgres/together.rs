@@ -83,7 +83,7 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
         let ids: Vec<JobId> = new.iter().map(|job| job.id).collect();
         let (submitted, claimed) = tokio::join!(
             store.submit(new),
-            store.claim(ClaimRequest { worker: id, queues: Vec::new(), room: 9, now_ms })
+            store.claim(ClaimRequest { worker: id, queues: Vec::new(), without: Vec::new(), room: 9, now_ms })
         );
         submitted.unwrap();
         let ends: Vec<Completion> = claimed.unwrap().iter().map(|turn| end(id, turn, now_ms)).collect();
