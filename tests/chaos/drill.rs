@@ -38,13 +38,13 @@ pub struct Drill {
 
 impl Drill {
     /// The gate's short form, or what `scripts/chaos` asks for.
-    pub fn asked_for() -> Self {
+    pub fn asked_for(short_jobs: u64) -> Self {
         let number = |name: &str, short: u64| {
             std::env::var(name).map_or(short, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
         };
         Self {
             seconds: number("REPRIEVE_CHAOS_SECONDS", 24),
-            jobs: usize::try_from(number("REPRIEVE_CHAOS_JOBS", 1_500)).unwrap(),
+            jobs: usize::try_from(number("REPRIEVE_CHAOS_JOBS", short_jobs)).unwrap(),
             seed: number("REPRIEVE_CHAOS_SEED", 1),
             workers: usize::try_from(number("REPRIEVE_CHAOS_WORKERS", 4)).unwrap(),
         }

@@ -96,14 +96,17 @@ pub fn classify(
             }
             continue;
         };
-        let Some(permit_ms) = permit(facts, askers, entry) else {
+        let Some((permit_ms, number)) = permit(facts, askers, entry) else {
             sorted.by_the_lost += 1;
             continue;
         };
         let away = faults
             .iter()
             .any(|fault| fault.kind.hits_all() && fault.overlaps(known_ms - lease_ms - 2_000, permit_ms + MARGIN_MS));
-        if permit_ms <= known_ms + MARGIN_MS {
+        // Where the number of the permit is known, nothing is left to margins: it was drawn after the hold's, or before.
+        let held = |number: i64| facts.holds.iter().any(|hold| hold.refuses(&entry.model, number, permit_ms));
+        let in_order = number.is_some_and(|number| !held(number));
+        if in_order || (number.is_none() && permit_ms <= known_ms + MARGIN_MS) {
             sorted.on_the_wire += 1;
             sorted.latest_ms = sorted.latest_ms.max(permit_ms - known_ms);
         } else if away {
@@ -118,13 +121,14 @@ pub fn classify(
 }
 
 /// When the send that arrived as `entry` was permitted, by the ledger: of a lost execution only its claim is known, which
-/// permits its first send.
-fn permit(facts: &Facts, askers: &HashMap<String, Vec<&str>>, entry: &LogEntry) -> Option<i64> {
+/// permits its first send. With it the permit's number, where that is known.
+fn permit(facts: &Facts, askers: &HashMap<String, Vec<&str>>, entry: &LogEntry) -> Option<(i64, Option<i64>)> {
     let jobs = askers.get(&entry.question)?;
     let near = |started_ms: i64| (started_ms - 20..started_ms + 2_500).contains(&entry.at_ms);
     let sends = facts.sends.iter().filter(|send| jobs.contains(&send.job.as_str()) && near(send.started_ms));
-    let sent = sends.max_by_key(|send| send.started_ms).map(|send| send.permit_ms);
+    let sent = sends.max_by_key(|send| send.started_ms);
+    let sent = sent.map(|send| (send.permit_ms, (send.n == 1).then_some(send.fence)));
     let of_lost = |record: &&Record| record.outcome == "lost" && jobs.contains(&record.job.as_str());
-    let claims = facts.records.iter().filter(of_lost).map(|record| record.started_ms);
-    sent.or_else(|| claims.filter(|claimed_ms| near(*claimed_ms)).max())
+    let claims = facts.records.iter().filter(of_lost).filter(|record| near(record.started_ms));
+    sent.or_else(|| claims.map(|record| (record.started_ms, Some(record.fence))).max())
 }

@@ -42,14 +42,14 @@ static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(())
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_keeps_its_promises_under_violence() {
     let _turn = ONE_AT_A_TIME.lock().await;
-    let drill = Drill::asked_for();
+    let drill = Drill::asked_for(1_500);
     drill::run(Place::sqlite(drill.megabytes()), drill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_keeps_its_promises_under_violence() {
     let _turn = ONE_AT_A_TIME.lock().await;
-    let drill = Drill::asked_for();
+    let drill = Drill::asked_for(1_000);
     drill::run(Place::postgres(drill.megabytes() * 2).await, drill).await;
 }
 

@@ -123,7 +123,7 @@ pub async fn run(namespaces: &Namespaces) {
     let cut_for = cut.elapsed();
 
     until("every job's end", || async { ledger.left().await.is_ok_and(|(live, _)| live == 0) }).await;
-    let drained = cut.elapsed() - cut_for;
+    let drained = cut.elapsed().saturating_sub(cut_for);
     assert!(life.claims_anew(before, PATIENCE).await, "the far worker did not begin again:\n{}", life.tail());
     for worker in [far, near] {
         let (name, code) = worker.end().await;

@@ -97,6 +97,7 @@ pub async fn give(place: &Place, evidence: Evidence) {
         let what = format!("{} early sends by {} unheard refusals", early.unheard, early.unheard_refusals);
         broken.check("no permit while a refusal stands", [what]);
     }
+    broken.check("no permit while a hold stands", permitted_while_held(&facts));
     let contradictions = place.ledger.contradictions().await.unwrap();
     broken.check("the store does not contradict itself", contradictions);
     broken.check("… nor while it is under fire", evidence.seen.contradictions.lock().unwrap().clone());
@@ -123,6 +124,16 @@ pub async fn give(place: &Place, evidence: Evidence) {
         evidence.drill.seed,
         broken.iter().map(|(it, _)| it).collect::<Vec<_>>()
     );
+}
+
+/// First sends of executions whose permits were drawn after a hold of their scope, and before its end: by the ledger alone.
+fn permitted_while_held(facts: &Facts) -> Vec<String> {
+    let first = facts.sends.iter().filter(|send| send.n == 1);
+    let is_held = |send: &&crate::facts::Send| {
+        let model = format!("m-{}", facts.model(&send.job));
+        facts.holds.iter().any(|hold| hold.refuses(&model, send.fence, send.permit_ms))
+    };
+    first.filter(is_held).map(|send| format!("{send:?}")).collect()
 }
 
 fn plain(id: &str) -> String {
