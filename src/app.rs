@@ -6,8 +6,9 @@ use crate::config::Config;
 use crate::failure::{Rules, RulesError};
 use crate::provider::Providers;
 use crate::scheduler;
-use crate::store::sqlite::{OpenOptions, Sqlite, care};
-use crate::store::{self, Check, Schema, ScopeConfig, ScopeKey, Store};
+use crate::store::postgres::{self, Notify};
+use crate::store::sqlite::{self, Sqlite};
+use crate::store::{self, Check, Database, Postgres, Schema, ScopeConfig, ScopeKey, Store};
 use crate::worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,18 +35,47 @@ pub fn rules(config: &Config) -> Result<Rules, RulesError> {
     }
 }
 
-/// Opens the database that the configuration names; a new SQLite file is made on first use.
+/// Opens the database that the configuration names. A new SQLite file is made on first use; a Postgres must have its
+/// schema ([`migrate_up`]).
 ///
 /// # Errors
 /// Why it cannot be opened.
-pub async fn open_store(config: &Config) -> store::Result<Sqlite> {
-    let wrong = |error: SkewError| store::Error::Open { url: config.database.clone(), why: error.to_string() };
-    Sqlite::open(&config.database, Clock::of_process().map_err(wrong)?, OpenOptions::default()).await
+pub async fn open_store(config: &Config) -> store::Result<Database> {
+    let url = &config.database;
+    let wrong = |error: SkewError| store::Error::Open { url: postgres::shown(url), why: error.to_string() };
+    let clock = Clock::of_process().map_err(wrong)?;
+    match kind(url) {
+        Kind::Sqlite => Sqlite::open(url, clock, sqlite::OpenOptions::default()).await.map(Database::Sqlite),
+        Kind::Postgres => Postgres::open(url, clock, postgres_options(config)).await.map(Database::Postgres),
+    }
+}
+
+enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+fn kind(url: &str) -> Kind {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") { Kind::Postgres } else { Kind::Sqlite }
+}
+
+fn postgres_options(config: &Config) -> postgres::OpenOptions {
+    let settings = &config.postgres;
+    postgres::OpenOptions {
+        schema: settings.schema.clone(),
+        notify: if settings.poll { Notify::Poll } else { Notify::Listen },
+        pool: settings.pool,
+        statement_ms: u64::try_from(settings.statement_timeout_ms).unwrap_or(u64::MAX),
+        ..postgres::OpenOptions::default()
+    }
 }
 
 /// Every check of the database that the configuration names. Makes and changes nothing.
 pub async fn checks(config: &Config, now_ms: i64) -> Vec<Check> {
-    care::checks(&config.database, now_ms).await
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::checks(&config.database, now_ms).await,
+        Kind::Postgres => postgres::care::checks(&config.database, &postgres_options(config), now_ms).await,
+    }
 }
 
 /// The schema of the database that the configuration names.
@@ -53,7 +83,10 @@ pub async fn checks(config: &Config, now_ms: i64) -> Vec<Check> {
 /// # Errors
 /// Why it cannot be looked at.
 pub async fn schema(config: &Config) -> store::Result<Schema> {
-    care::schema(&config.database).await
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::schema(&config.database).await,
+        Kind::Postgres => postgres::migrate::schema(&config.database, &postgres_options(config)).await,
+    }
 }
 
 /// Brings that database to this release's schema. Returns the schema as it was.
@@ -61,7 +94,10 @@ pub async fn schema(config: &Config) -> store::Result<Schema> {
 /// # Errors
 /// Why it cannot be brought there.
 pub async fn migrate(config: &Config) -> store::Result<Schema> {
-    care::up(&config.database).await
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::up(&config.database).await,
+        Kind::Postgres => postgres::migrate::up(&config.database, &postgres_options(config)).await,
+    }
 }
 
 /// Where that database is other than this release's migrations make it; empty: nowhere.
@@ -69,7 +105,10 @@ pub async fn migrate(config: &Config) -> store::Result<Schema> {
 /// # Errors
 /// Why it cannot be looked at.
 pub async fn differences(config: &Config) -> store::Result<Vec<String>> {
-    care::differences(&config.database).await
+    match kind(&config.database) {
+        Kind::Sqlite => sqlite::care::differences(&config.database).await,
+        Kind::Postgres => postgres::migrate::differences(&config.database, &postgres_options(config)).await,
+    }
 }
 
 /// What a process that executes turns is made of.

@@ -11,6 +11,7 @@ mod completions;
 mod config_check;
 mod demo;
 mod doctor;
+mod explain;
 mod failures;
 mod filter;
 mod find;
@@ -18,6 +19,7 @@ mod holds;
 mod input;
 mod job;
 mod jobs;
+mod message;
 mod migrate;
 mod out;
 mod preview;
@@ -25,6 +27,7 @@ mod queues;
 mod resets;
 mod results;
 mod run;
+mod schedules;
 mod serve;
 mod service;
 mod sim;
@@ -97,13 +100,17 @@ async fn with_store<S: Store>(command: &Stored, store: S, config: &Config, out: 
         Stored::Run(args) => run::run(store, config, args, out).await,
         Stored::Results(args) => results::run(&store, args, out).await,
         Stored::Jobs(args) => jobs::run(&store, args, out).await,
-        Stored::Job(args) => job::run(&store, args, out).await,
+        Stored::Job(args) => job::run(&store, &directory(), args, out).await,
         Stored::Failures(args) => failures::run(&store, args, out).await,
         Stored::Resets(args) => resets::run(&store, args, out).await,
         Stored::Holds(args) => holds::run(&store, &directory(), args, out).await,
         Stored::Usage(args) => usage::run(&store, args, out).await,
+        Stored::Schedules(args) => schedules::run(&store, &directory(), args, out).await,
         Stored::Queues(args) => queues::run(&store, args, out).await,
         Stored::Cancel(which) => act::run(&store, &directory(), Act::Cancel, which, &[], out).await,
+        Stored::Retry(args) => act::run(&store, &directory(), Act::Retry, &args.which, &args.own(), out).await,
+        Stored::Message(args) => message::run(&store, &directory(), args, out).await,
+        Stored::Explain(args) => explain::run(&store, &directory(), args, out).await,
         Stored::Delete(args) => act::run(&store, &directory(), Act::Delete, &args.which, &args.own(), out).await,
         Stored::Requeue(which) => act::run(&store, &directory(), Act::Requeue, which, &[], out).await,
         Stored::Resume(which) => act::run(&store, &directory(), Act::Resume, which, &[], out).await,

@@ -35,10 +35,13 @@ pub struct Clock(Arc<Source>);
 
 #[derive(Debug)]
 enum Source {
-    /// The system's clock, shifted by `shift_ms` (0 but in tests of wrong clocks) and never stepping back a little.
+    /// The system's clock, shifted by `shift_ms` (0 but in tests of wrong clocks), corrected by `offset_ms`, and never
+    /// stepping back a little.
     System {
         high_water_ms: AtomicI64,
         shift_ms: i64,
+        /// What is added to be on another clock: the database's.
+        offset_ms: AtomicI64,
     },
     Manual {
         now: watch::Sender<i64>,
@@ -55,7 +58,8 @@ impl Clock {
     /// The system's clock, `shift_ms` off: how tests and drills give a process a wrong clock.
     #[must_use]
     pub fn shifted(shift_ms: i64) -> Self {
-        Self(Arc::new(Source::System { high_water_ms: AtomicI64::new(i64::MIN), shift_ms }))
+        let (high_water_ms, offset_ms) = (AtomicI64::new(i64::MIN), AtomicI64::new(0));
+        Self(Arc::new(Source::System { high_water_ms, shift_ms, offset_ms }))
     }
 
     /// The clock that a process goes by: the system's, off by what [`SKEW_VARIABLE`] says.
@@ -85,11 +89,28 @@ impl Clock {
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         match &*self.0 {
-            Source::System { high_water_ms, shift_ms } => {
-                let read_ms = jiff::Timestamp::now().as_millisecond().saturating_add(*shift_ms);
+            Source::System { high_water_ms, shift_ms, offset_ms } => {
+                let read_ms = read_ms(*shift_ms).saturating_add(offset_ms.load(Ordering::Relaxed));
                 settle(high_water_ms, read_ms)
             }
             Source::Manual { now } => *now.borrow(),
+        }
+    }
+
+    /// What the system's clock shows, uncorrected; `None`: a test owns this clock, and nothing corrects it.
+    #[must_use]
+    pub fn uncorrected_ms(&self) -> Option<i64> {
+        match &*self.0 {
+            Source::System { shift_ms, .. } => Some(read_ms(*shift_ms)),
+            Source::Manual { .. } => None,
+        }
+    }
+
+    /// Puts the clock `offset_ms` from the system's, to be on another's: the late edge of what was measured, so that an
+    /// instant that has come here has come there.
+    pub fn correct(&self, offset_ms: i64) {
+        if let Source::System { offset_ms: stands, .. } = &*self.0 {
+            stands.store(offset_ms, Ordering::Relaxed);
         }
     }
 
@@ -132,6 +153,10 @@ impl Clock {
     }
 }
 
+fn read_ms(shift_ms: i64) -> i64 {
+    jiff::Timestamp::now().as_millisecond().saturating_add(shift_ms)
+}
+
 fn skew_ms(value: Option<&OsStr>) -> Result<i64, SkewError> {
     let Some(value) = value else { return Ok(0) };
     let text = value.to_str().ok_or(SkewError(Malformed::Grammar))?;
@@ -168,6 +193,17 @@ mod tests {
         assert_eq!(settle(&mark, 1_000_500 - STAND_STILL_MS), 1_000_500);
         assert_eq!(settle(&mark, 1_000_500 - STAND_STILL_MS - 1), 940_499);
         assert_eq!(settle(&mark, 940_500), 940_500);
+    }
+
+    #[test]
+    fn a_corrected_clock_is_on_the_other_and_a_tests_own_is_not_corrected() {
+        let wrong = Clock::shifted(600_000);
+        let read_ms = wrong.uncorrected_ms().unwrap();
+        wrong.correct(-600_000);
+        assert!((read_ms - 600_000..read_ms - 590_000).contains(&wrong.now_ms()));
+        let manual = Clock::manual(7);
+        manual.correct(5);
+        assert_eq!((manual.uncorrected_ms(), manual.now_ms()), (None, 7));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What an operator sets: read from the built-in defaults (`config/reprieve.toml`), a file, and the environment, each
 //! value with the place it came from. Everything here is resolved and validated; nothing else reads files or variables.
 
+mod database;
 mod load;
 mod origin;
 mod policies;
@@ -22,8 +23,9 @@ use std::fmt;
 /// The effective configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `sqlite://path` (or `sqlite::memory:` refused: pools and memory do not mix).
+    /// `sqlite://path` or `postgres://user@host/database`, with its secrets filled in.
     pub database: String,
+    pub postgres: Postgres,
     pub server: Server,
     pub worker: Worker,
     /// By name: `tiered`, `strict`.
@@ -33,6 +35,16 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     /// The operator's rule overlay: the text of a rule file, in the format of the embedded one, and where it stands.
     pub rules: Option<(String, String)>,
+}
+
+/// What holds where the database is a Postgres.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    pub schema: String,
+    /// Nothing may outlive a transaction, and other processes' commits are asked about.
+    pub poll: bool,
+    pub pool: u32,
+    pub statement_timeout_ms: i64,
 }
 
 #[derive(Clone, Debug)]

@@ -13,11 +13,18 @@
 //! * Documents are text and come back byte for byte.
 
 mod care;
+mod cursor;
+mod database;
+mod documents;
 mod ledger;
+pub mod postgres;
 mod resets;
 mod rows;
 pub mod sqlite;
+mod text;
 pub use care::{Check, Level, Schema};
+pub use database::Database;
+pub use postgres::Postgres;
 pub use rows::*;
 pub use sqlite::Sqlite;
 
@@ -44,6 +51,8 @@ pub enum Error {
     Newer { found: i64, known: i64 },
     #[error("the database did not answer within {after_ms} ms")]
     TimedOut { after_ms: u64 },
+    #[error("the database {url} cannot be reached: {why}")]
+    Away { url: String, why: String },
     #[error("the store is closed")]
     Closed,
     #[error("{what} cannot be read: {why}")]

@@ -13,13 +13,16 @@ pub use outcome::{Acted, Outcome};
 pub use preview::{Preview, Refusals};
 pub use words::{consequence, in_words};
 
-use crate::agent::Directory;
+use crate::agent::{Directory, again};
 use crate::store::{
-    CancelOutcome, DeleteOutcome, JobId, JobRow, JobState, Pause, Query, Result, Steer, SteerOutcome, Store,
+    CancelOutcome, DeleteOutcome, JobId, JobRow, JobState, Pause, Query, Result, Steer, SteerOutcome, Store, Submitted,
 };
+use std::collections::HashMap;
 
 /// Jobs of one chunk.
 pub const CHUNK: u32 = 500;
+/// Transcripts in memory at once, for a retry takes its job's over.
+const TRANSCRIPTS: usize = 50;
 /// Above this many jobs an act by filter wants to be confirmed.
 pub const CONFIRM: i64 = 1_000;
 
@@ -27,6 +30,8 @@ pub const CONFIRM: i64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     Cancel,
+    /// A new job of each, which goes on from where it ended. A job is retried once, however often it is asked for.
+    Retry,
     Delete,
     /// No further turn starts; with a reason.
     Pause(Option<String>),
@@ -43,6 +48,7 @@ impl Act {
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
+            Self::Retry => "retry",
             Self::Delete => "delete",
             Self::Pause(_) => "pause",
             Self::Resume => "resume",
@@ -51,10 +57,12 @@ impl Act {
         }
     }
 
-    /// The states that a filter means where it names none: those that the act can do something to.
+    /// The states that a filter means where it names none: those that the act can do something to. Of a retry only the
+    /// failed ones: what succeeded or was cancelled is asked again only by its name.
     #[must_use]
     pub fn states(&self) -> &'static [&'static str] {
         match self {
+            Self::Retry => &["failed"],
             Self::Delete => &["succeeded", "failed", "cancelled"],
             Self::Requeue => &["queued", "deferred"],
             Self::Cancel | Self::Pause(_) | Self::Resume | Self::Reprioritise(_) => {
@@ -70,8 +78,10 @@ impl Act {
     pub fn can(&self, job: &JobRow, now_ms: i64) -> std::result::Result<(), &'static str> {
         let ended = job.finished_ms.is_some();
         match self {
+            Self::Retry if job.state == JobState::Running => Err("already running"),
+            Self::Retry if !ended => Err("still waiting"),
             Self::Delete if !ended => Err("not ended yet; cancel them first"),
-            Self::Delete => Ok(()),
+            Self::Retry | Self::Delete => Ok(()),
             _ if ended => Err("already ended"),
             Self::Requeue if job.state == JobState::Running => Err("already running"),
             Self::Requeue if job.executions.unwrap_or(0) == 0 || job.due_ms.is_none_or(|due_ms| due_ms <= now_ms) => {
@@ -88,7 +98,7 @@ impl Act {
 /// A filter as of an instant: what it means does not grow.
 #[derive(Clone, Debug)]
 pub struct Frozen {
-    /// With `until_ms` and `to_id` set.
+    /// With `until_ms` set, and `to_id` unless it is ordered by ends.
     pub query: Query,
 }
 
@@ -102,20 +112,21 @@ impl Frozen {
             query.states = act.states().iter().map(|state| (*state).to_owned()).collect();
         }
         query.cursor = None;
-        if !query.by_end {
-            // An instant bounds from above without itself: what was accepted in this millisecond is meant.
-            let until_ms = query.now_ms.saturating_add(1);
-            query.until_ms = Some(query.until_ms.map_or(until_ms, |until| until.min(until_ms)));
-        }
+        // An instant bounds from above without itself: what happened in this millisecond is meant.
+        let until_ms = query.now_ms.saturating_add(1);
+        query.until_ms = Some(query.until_ms.map_or(until_ms, |until| until.min(until_ms)));
         let first = store.jobs(Query { limit: 1, ..query.clone() }).await?;
-        Ok(first.items.first().map(|newest| Self { query: Query { to_id: Some(newest.id), ..query } }))
+        let Some(newest) = first.items.first() else { return Ok(None) };
+        // Ordered by their ends, the first is not the one of the highest id; what ends later is not in it anyway.
+        query.to_id = (!query.by_end).then_some(newest.id);
+        Ok(Some(Self { query }))
     }
 
     /// Its jobs, newest first, in chunks.
     #[must_use]
     pub fn walk(&self, chunk: u32) -> Walk {
         let query = Query { limit: chunk, cursor: None, ..self.query.clone() };
-        Walk { failed: Failed::of(&query), query: Some(query), to: self.query.to_id }
+        Walk { query: Some(query) }
     }
 }
 
@@ -123,8 +134,6 @@ impl Frozen {
 #[derive(Clone, Debug)]
 pub struct Walk {
     query: Option<Query>,
-    to: Option<JobId>,
-    failed: Failed,
 }
 
 impl Walk {
@@ -136,50 +145,7 @@ impl Walk {
         let Some(query) = self.query.take() else { return Ok(None) };
         let page = store.jobs(query.clone()).await?;
         self.query = page.next_cursor.map(|cursor| Query { cursor: Some(cursor), ..query });
-        let mut items = page.items;
-        items.retain(|job| self.to.is_none_or(|to| job.id <= to) && self.failed.matches(job));
-        Ok(Some(items))
-    }
-}
-
-/// What of a filter is about the error that a job ended with: it stands in the job's own document.
-#[derive(Clone, Debug, Default)]
-struct Failed {
-    causes: Vec<String>,
-    classes: Vec<String>,
-    codes: Vec<String>,
-    http: Vec<u16>,
-}
-
-impl Failed {
-    fn of(query: &Query) -> Self {
-        Self {
-            causes: query.causes.clone(),
-            classes: query.classes.clone(),
-            codes: query.codes.clone(),
-            http: query.http.clone(),
-        }
-    }
-
-    fn matches(&self, job: &JobRow) -> bool {
-        if self.causes.is_empty() && self.classes.is_empty() && self.codes.is_empty() && self.http.is_empty() {
-            return true;
-        }
-        let error: serde_json::Value =
-            job.error.as_deref().and_then(|error| serde_json::from_str(error).ok()).unwrap_or_default();
-        let word = |pointer: &str, known: &[String]| {
-            known.is_empty()
-                || error
-                    .pointer(pointer)
-                    .and_then(serde_json::Value::as_str)
-                    .is_some_and(|w| known.iter().any(|k| k == w))
-        };
-        let status = error.pointer("/model_failure/http_status").and_then(serde_json::Value::as_u64);
-        word("/model_failure/cause", &self.causes)
-            && word("/class", &self.classes)
-            && word("/code", &self.codes)
-            && (self.http.is_empty()
-                || status.is_some_and(|status| self.http.iter().any(|known| u64::from(*known) == status)))
+        Ok(Some(page.items))
     }
 }
 
@@ -202,6 +168,13 @@ impl Order<'_> {
         let now_ms = store.clock().now_ms();
         let outcomes: Vec<Outcome> = match &self.act {
             Act::Cancel => store.cancel(jobs.to_vec(), now_ms).await?.into_iter().map(of_cancel).collect(),
+            Act::Retry => {
+                let mut outcomes = Vec::with_capacity(jobs.len());
+                for part in jobs.chunks(TRANSCRIPTS) {
+                    outcomes.extend(self.retried(store, part, now_ms).await?);
+                }
+                outcomes
+            }
             Act::Delete => store.delete(jobs.to_vec()).await?.into_iter().map(of_delete).collect(),
             Act::Pause(reason) => {
                 let pause = Pause { since_ms: now_ms, by: self.by.clone(), reason: reason.clone() };
@@ -214,6 +187,33 @@ impl Order<'_> {
             }
         };
         Ok(jobs.iter().zip(outcomes).map(|(id, outcome)| Acted { id: *id, outcome }).collect())
+    }
+
+    /// Makes new jobs of ended ones, and submits them together.
+    async fn retried<S: Store>(&self, store: &S, jobs: &[JobId], now_ms: i64) -> Result<Vec<Outcome>> {
+        let before: HashMap<JobId, JobId> = store.retries(jobs.to_vec()).await?.into_iter().collect();
+        let histories = store.histories(jobs.to_vec()).await?;
+        let (mut new, mut outcomes) = (Vec::new(), Vec::with_capacity(jobs.len()));
+        for (id, history) in jobs.iter().zip(&histories) {
+            outcomes.push(match (before.get(id), store.job(*id).await?) {
+                (Some(job), _) => Some(Outcome::RetriedBefore(*job)),
+                (None, None) => Some(Outcome::Unknown),
+                (None, Some(job)) if job.finished_ms.is_none() => Some(Outcome::NotFinal(job.state)),
+                (None, Some(job)) => match again(&job, history, self.directory, now_ms) {
+                    Ok(job) => {
+                        new.push(job);
+                        None
+                    }
+                    Err(why) => Some(Outcome::Refused(why.to_string())),
+                },
+            });
+        }
+        let answers = if new.is_empty() { Vec::new() } else { store.submit(new).await? };
+        let mut answers = answers.into_iter();
+        Ok(outcomes
+            .into_iter()
+            .map(|outcome| outcome.or_else(|| answers.next().map(of_submit)).unwrap_or(Outcome::Unknown))
+            .collect())
     }
 
     async fn steered<S: Store>(
@@ -234,6 +234,14 @@ impl Order<'_> {
                 SteerOutcome::Unknown => Outcome::Unknown,
             })
             .collect())
+    }
+}
+
+/// Somebody may have been faster: then it had been retried before.
+fn of_submit(answer: Submitted) -> Outcome {
+    match answer {
+        Submitted::Accepted(id) => Outcome::Retried(id),
+        Submitted::Duplicate(id) | Submitted::Conflict(id) => Outcome::RetriedBefore(id),
     }
 }
 

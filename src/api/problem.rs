@@ -220,6 +220,7 @@ impl From<store::Error> for Problem {
             | store::Error::Full
             | store::Error::Newer { .. }
             | store::Error::TimedOut { .. }
+            | store::Error::Away { .. }
             | store::Error::Closed
             | store::Error::Database(_) => Kind::Store,
         };

@@ -5,15 +5,18 @@ use super::classify::ClassifyArgs;
 use super::completions::CompletionsArgs;
 use super::demo::DemoArgs;
 use super::doctor::DoctorArgs;
+use super::explain::ExplainArgs;
 use super::failures::FailuresArgs;
 use super::holds::HoldsArgs;
 use super::job::JobArgs;
 use super::jobs::JobsArgs;
+use super::message::MessageArgs;
 use super::migrate::MigrateArgs;
 use super::queues::QueuesArgs;
 use super::resets::ResetsArgs;
 use super::results::ResultsArgs;
 use super::run::RunArgs;
+use super::schedules::SchedulesArgs;
 use super::serve::{ServeArgs, WorkerArgs};
 use super::sim::SimArgs;
 use super::submit::SubmitArgs;
@@ -107,6 +110,9 @@ pub enum Stored {
     /// Show one job whole: why it waits, its turns and sends, its transcript
     #[command(after_help = "Example: reprieve job 0199c2f4…9c2e")]
     Job(JobArgs),
+    /// Say why a job is where it is: who decides, until when, and where that was read
+    #[command(after_help = "Example: reprieve explain 0199c2f4…9c2e")]
+    Explain(ExplainArgs),
     /// Print ended jobs in the order they ended, one JSON object a line
     #[command(
         after_help = "Examples: reprieve results --label run=monday --since 24h\n          reprieve results --follow --cursor ZS4xMg >> results.jsonl"
@@ -123,7 +129,9 @@ pub enum Stored {
     )]
     Failures(FailuresArgs),
     /// List refusals: which reset was named, where it was read, and whether it was kept
-    #[command(after_help = "Example: reprieve resets --source retry-after --since 7d")]
+    #[command(
+        after_help = "Examples: reprieve resets --source retry-after --since 7d\n          reprieve resets 0199c2f4…9c2e"
+    )]
     Resets(ResetsArgs),
     /// List what is closed, until when and who said so; close a scope by hand, or lift its hold
     #[command(
@@ -133,6 +141,9 @@ pub enum Stored {
     /// List queues and what stands in them; pause one, or let it go on
     #[command(after_help = "Example: reprieve queues")]
     Queues(QueuesArgs),
+    /// List what is submitted by the calendar; add, remove, pause, resume or run a schedule
+    #[command(after_help = "Examples: reprieve schedules\n          reprieve schedules nightly")]
+    Schedules(SchedulesArgs),
     /// Cancel jobs: waiting ones end at once, running ones are asked to stop
     ///
     /// By ids, or by filters: then every live job that they match, as of now.
@@ -140,6 +151,21 @@ pub enum Stored {
         after_help = "Examples: reprieve cancel 0199c2f4…9c2e\n          reprieve cancel --label run=monday --dry-run"
     )]
     Cancel(Which),
+    /// Retry ended jobs: each goes on, as a new job, from where it ended
+    ///
+    /// By ids, or by filters: then every failed job that they match, as of now (--state says others). A job is retried
+    /// once; asked again, it says which job it goes on as.
+    #[command(
+        after_help = "Examples: reprieve retry 0199c2f4…9c2e\n          reprieve retry --cause rate_limit --since 24h --dry-run"
+    )]
+    Retry(EndedArgs),
+    /// Tell a live job something; it is read before its next turn
+    ///
+    /// A turn that runs already does not read it. A job that has ended reads nothing any more: `retry` goes on with it.
+    #[command(
+        after_help = "Examples: reprieve message 0199c2f4…9c2e \"Also look at the tests.\"\n          reprieve message 0199c2f4…9c2e - < notes.txt"
+    )]
+    Message(MessageArgs),
     /// Delete ended jobs and all that is kept of them
     ///
     /// By ids, or by filters: then every ended job that they match, as of now.

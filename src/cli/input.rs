@@ -3,9 +3,10 @@
 
 use super::trouble::Trouble;
 use crate::agent::limits;
-use crate::api::Kind;
 use crate::api::lines::{Line, Lines};
+use crate::api::{Kind, Problem};
 use serde::de::IgnoredAny;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -77,7 +78,11 @@ impl Input {
         Ok(Pieces { input: self, lines: Lines::new(limits::JOB_BYTES), buffer: vec![0; PIECE], read: 0, over: false })
     }
 
-    fn whole(&mut self) -> Result<Line, Trouble> {
+    /// All of it, as one line.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn whole(&mut self) -> Result<Line, Trouble> {
         self.file.rewind()?;
         let mut bytes = Vec::new();
         let most = limits::JOB_BYTES;
@@ -161,6 +166,28 @@ impl Pieces<'_> {
         }
         self.read += got as u64;
         Ok(Some((self.lines.push(self.buffer.get(..got).unwrap_or_default()), self.read)))
+    }
+}
+
+/// A text as it was given, or with `-` that of stdin. `at` is the argument's name.
+///
+/// # Errors
+/// When stdin holds nothing, too much, or no text.
+pub fn prompt<'a>(said: &'a str, at: &str) -> Result<Cow<'a, str>, Trouble> {
+    if said != "-" {
+        return Ok(said.into());
+    }
+    let most = limits::JOB_BYTES;
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        let what = format!("stdin has more than the {most} bytes that are taken");
+        return Err(Problem::new(Kind::TooLarge, what).at(at).into());
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if text.trim().is_empty() => Err(Trouble::misused(at, "stdin holds no text")),
+        Ok(text) => Ok(text.into()),
+        Err(_) => Err(Trouble::misused(at, "stdin is no UTF-8 text")),
     }
 }
 

@@ -5,16 +5,14 @@ use super::find;
 use super::out::Out;
 use super::table::{Align, Table, printable};
 use super::trouble::{Exit, Trouble};
-use super::words::{ending, wrapped};
-use crate::agent::response::Response;
-use crate::agent::{Body, JobSpec};
-use crate::api::why::{self, Why};
+use super::words::{ending, next, wrapped};
+use crate::agent::Directory;
+use crate::api::why::{Explanation, explain_job};
 use crate::api::{Kind, shapes, words};
 use crate::duration;
-use crate::store::{EvidenceRow, History, JobRow, SendRow, Store, TurnView};
+use crate::store::{EvidenceRow, JobRow, JobState, SendRow, Store, TurnView};
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
 #[derive(Args, Clone, Debug)]
 pub struct JobArgs {
@@ -27,31 +25,52 @@ pub struct JobArgs {
 struct Whole {
     job: shapes::Job,
     records: Vec<shapes::Record>,
+    transcript: Vec<shapes::Entry>,
+    explanation: Option<Explanation>,
 }
 
-pub async fn run<S: Store>(store: &S, args: &JobArgs, out: &mut Out) -> Result<Exit, Trouble> {
+pub async fn run<S: Store>(store: &S, directory: &Directory, args: &JobArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let id = find::job_id(store, &args.id).await?;
     let now_ms = store.clock().now_ms();
     let unknown = || Trouble::new(Kind::NotFound, format!("there is no job {id}; `reprieve jobs` lists them"));
     let job = store.job(id).await?.ok_or_else(unknown)?;
     let turns = store.turns(id).await?;
-    let workers = store.workers(now_ms).await?;
+    let history = store.history(id).await?;
+    let explanation = explain_job(store, directory, id).await?;
+    let transcribed = shapes::transcript(&job.spec, &history);
     if out.json {
         let records = turns.into_iter().map(shapes::Record::from).collect();
-        out.document(&Whole { job: shapes::Job::whole(job, &workers, now_ms), records })?;
+        let workers = store.workers(now_ms).await?;
+        let job = shapes::Job::whole(job, &workers, now_ms);
+        out.document(&Whole { job, records, transcript: transcribed, explanation })?;
     } else {
-        let history = store.history(id).await?;
-        head(&job, why::why_among(&job, &workers, now_ms), now_ms, out)?;
+        head(&job, explanation.as_ref(), now_ms, out)?;
         for turn in &turns {
             record(turn, now_ms, out)?;
         }
-        transcript(&job, &history, out)?;
+        transcript(&transcribed, out)?;
+        hint(&job, &turns, out)?;
     }
     out.flush()?;
     Ok(Exit::Done)
 }
 
-fn head(job: &JobRow, why: Option<Why>, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+/// What one would look at, or do, next.
+fn hint(job: &JobRow, turns: &[TurnView], out: &mut Out) -> Result<(), Trouble> {
+    let id = words::short_id(job.id);
+    if job.state == JobState::Failed {
+        return next(&format!("retry {id}"), "to let it go on from where it ended", out);
+    }
+    if turns.iter().any(|turn| !turn.evidence.is_empty()) {
+        return next(&format!("resets {id}"), "each refusal, and every clock named in it", out);
+    }
+    if job.finished_ms.is_none() {
+        return next(&format!("explain {id}"), "what it waits for, whole", out);
+    }
+    Ok(())
+}
+
+fn head(job: &JobRow, explanation: Option<&Explanation>, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
     let state = shapes::state(job.state, job.deferred);
     let mut fields = vec![
         ("model", job.lane.scope.model.clone()),
@@ -84,8 +103,8 @@ fn head(job: &JobRow, why: Option<Why>, now_ms: i64, out: &mut Out) -> Result<()
             counts.iter().filter_map(|(count, what)| count.filter(|count| *count > 0).map(|n| format!("{n} {what}")));
         fields.push(("turn", std::iter::once(seq.to_string()).chain(counts).collect::<Vec<_>>().join(", ")));
     }
-    if let Some(why) = why {
-        fields.push(("waits", why.text));
+    if let Some(explanation) = explanation.filter(|_| job.finished_ms.is_none()) {
+        fields.push(("why", explanation.text.clone()));
     }
     if let Some(error) = &job.error {
         fields.push(("error", ending(error)));
@@ -177,32 +196,22 @@ fn evidence_text(evidence: &EvidenceRow, now_ms: i64) -> String {
     }
 }
 
-/// What was said, in order: the input, then each turn's additions and its answer.
-fn transcript(job: &JobRow, history: &History, out: &mut Out) -> Result<(), Trouble> {
-    let mut said: Vec<(String, String)> = Vec::new();
-    match JobSpec::parse(&job.spec).map(|spec| spec.body) {
-        Ok(Body::Chat { system, messages, .. }) => {
-            said.extend(system.map(|text| ("system".to_owned(), text)));
-            said.extend(messages.into_iter().map(|message| (message.role, text_of(&message.content))));
-        }
-        Ok(Body::Raw { path, body }) => said.push((format!("raw {path}"), body)),
-        Err(_) => said.push(("spec".to_owned(), "cannot be read by this release; `--json` shows it".to_owned())),
-    }
-    let mut inbox = history.inbox.iter().peekable();
-    for (seq, cut, response) in &history.responses {
-        while let Some(row) = inbox.next_if(|row| row.seq <= *seq) {
-            said.push((row.kind.clone(), body_text(&row.body)));
-        }
-        said.push((
-            cut.as_ref().map_or_else(|| "assistant".to_owned(), |cut| format!("assistant (cut by {cut})")),
-            answer(response),
-        ));
-    }
-    said.extend(inbox.map(|row| (row.kind.clone(), body_text(&row.body))));
+/// What was said, in order.
+fn transcript(entries: &[shapes::Entry], out: &mut Out) -> Result<(), Trouble> {
     out.line("")?;
     out.line("Transcript")?;
-    for (role, text) in said {
-        out.line(format!("  {}:", printable(&role)))?;
+    for entry in entries {
+        let mut notes = Vec::new();
+        if entry.kind != "input" && entry.kind != "answer" {
+            notes.push(entry.kind.replace('_', " "));
+        }
+        notes.extend(entry.carried.then(|| "taken over".to_owned()));
+        notes.extend(entry.cut.as_ref().map(|cut| format!("cut by {cut}")));
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        out.line(format!("  {}{notes}:", printable(&entry.role)))?;
+        let text = entry.text();
+        let calls = entry.tool_calls.len();
+        let text = if text.is_empty() && calls > 0 { format!("{calls} tool calls") } else { text };
         for line in folded(&text).lines() {
             out.line(format!("    {}", printable(line)))?;
         }
@@ -223,32 +232,5 @@ fn folded(text: &str) -> String {
             )
         }
         None => text.to_owned(),
-    }
-}
-
-fn text_of(content: &Value) -> String {
-    content.as_str().map_or_else(|| content.to_string(), str::to_owned)
-}
-
-fn body_text(body: &str) -> String {
-    match serde_json::from_str::<Value>(body) {
-        Ok(Value::Object(members)) => {
-            members.get("content").or_else(|| members.get("text")).map_or_else(|| body.to_owned(), text_of)
-        }
-        Ok(value) => text_of(&value),
-        Err(_) => body.to_owned(),
-    }
-}
-
-fn answer(document: &str) -> String {
-    let Ok(response) = Response::read(document) else {
-        return "its response cannot be read; `--json` shows it as it is stored".to_owned();
-    };
-    match response.raw {
-        Some(raw) => raw.body,
-        None if response.text.is_empty() && !response.tool_calls.is_empty() => {
-            format!("{} tool calls", response.tool_calls.len())
-        }
-        None => response.text,
     }
 }

@@ -61,6 +61,7 @@ fn told(text: &str, out: &mut Out) -> Result<(), Trouble> {
 fn done(act: &Act) -> String {
     match act {
         Act::Cancel => "cancelled".to_owned(),
+        Act::Retry => "retried".to_owned(),
         Act::Delete => "deleted".to_owned(),
         Act::Pause(_) => "paused".to_owned(),
         Act::Resume => "resumed".to_owned(),

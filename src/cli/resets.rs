@@ -1,6 +1,7 @@
 //! `resets`: who named a clock, what was selected and why, and whether the provider kept its word.
 
 mod accuracy;
+pub(super) mod refusal;
 
 use super::filter::{self, Filter, Paging};
 use super::out::Out;
@@ -14,6 +15,12 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ResetsArgs {
+    /// The refusals that this job met, whole; or one of them: JOB/EXECUTION/SEND, as other commands name it
+    #[arg(value_name = "JOB[/FENCE/N]", conflicts_with = "accuracy")]
+    pub which: Option<String>,
+    /// The same, by a flag
+    #[arg(long, value_name = "ID", conflicts_with_all = ["which", "accuracy"])]
+    pub job: Option<String>,
     /// How well each source keeps its word, the worst first
     #[arg(long)]
     pub accuracy: bool,
@@ -37,6 +44,9 @@ pub async fn run<S: Store>(store: &S, args: &ResetsArgs, out: &mut Out) -> Resul
     let now_ms = store.clock().now_ms();
     let own =
         vec![("source", args.source.as_deref()), ("verdict", args.verdict.as_deref()), ("word", args.word.as_deref())];
+    if let Some(which) = args.which.as_ref().or(args.job.as_ref()) {
+        return refusal::run(store, which, out).await;
+    }
     let query = filter::query(&[own, args.filter.pairs(), args.paging.pairs()].concat(), &[], now_ms)?;
     if args.accuracy {
         for (flag, given) in [("--verdict", &args.verdict), ("--word", &args.word), ("--cursor", &args.paging.cursor)] {
@@ -58,6 +68,9 @@ pub async fn run<S: Store>(store: &S, args: &ResetsArgs, out: &mut Out) -> Resul
             out.line(line)?;
         }
         more(page.next_cursor.as_deref(), out)?;
+        if let Some(row) = page.items.first() {
+            next(&format!("resets {}", refusal::name(row.key)), "one refusal whole", out)?;
+        }
         next("resets --accuracy", "how well each source keeps its word", out)?;
     }
     out.flush()?;

@@ -4,7 +4,7 @@ use super::filter::{self, Filter, Paging};
 use super::out::Out;
 use super::service::Signals;
 use super::trouble::{Exit, Trouble};
-use crate::api::shapes;
+use crate::api::{parameters, shapes};
 use crate::store::{Query, Store};
 use clap::Args;
 use std::io::Write;
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Rows asked for at once.
 const PAGE: u32 = 200;
+/// States that have results.
+const ENDED: [&str; 3] = ["succeeded", "failed", "cancelled"];
 /// The safety net under every wake-up.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -34,6 +36,10 @@ pub struct ResultsArgs {
 
 pub async fn run<S: Store>(store: &S, args: &ResultsArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let pairs = [vec![("state", args.state.as_deref())], args.filter.pairs(), args.paging.pairs()].concat();
+    if let Some(state) = &args.state {
+        // A live job has no result: asked for it, one would wait for ever.
+        parameters::any_of("state", state, &ENDED).map_err(|problem| Trouble::from(problem).in_flags())?;
+    }
     let query = filter::query(&pairs, &args.label, store.clock().now_ms())?;
     if out.json {
         if args.follow {

@@ -1,12 +1,13 @@
 //! `run`: one prompt, its text as it comes, and an exit by its outcome.
 
+use super::input::prompt;
 use super::out::Out;
 use super::service::Signals;
 use super::table::printable;
 use super::trouble::{Exit, Trouble};
 use super::wait::{INTERRUPTED, start_if_needed};
 use super::words::{ending, next};
-use crate::agent::{Directory, SpecError, accept, limits};
+use crate::agent::{Directory, SpecError, accept};
 use crate::api::{Kind, Problem, shapes, why, words};
 use crate::config::Config;
 use crate::duration;
@@ -14,8 +15,7 @@ use crate::store::{JobId, JobRow, JobState, Store, Submitted};
 use crate::worker::{Live, LiveEvent};
 use clap::Args;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -49,7 +49,7 @@ enum Heard {
 }
 
 pub async fn run<S: Store>(store: S, config: &Config, args: &RunArgs, out: &mut Out) -> Result<Exit, Trouble> {
-    let prompt = prompt(&args.prompt)?;
+    let prompt = prompt(&args.prompt, "PROMPT")?;
     let job = accept(&spec(&prompt, args), &Directory::of(config), store.clock().now_ms(), None).map_err(in_flags)?;
     let (id, queue) = (job.id, job.lane.queue.clone());
     let (live, mut heard) = listener(id);
@@ -79,25 +79,6 @@ fn in_flags(error: SpecError) -> Problem {
         Some("/model") => problem.at("--model"),
         Some("/input") => problem.at("PROMPT"),
         _ => problem,
-    }
-}
-
-/// The prompt as it stands, or of stdin.
-fn prompt(said: &str) -> Result<Cow<'_, str>, Trouble> {
-    if said != "-" {
-        return Ok(said.into());
-    }
-    let most = limits::JOB_BYTES;
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > most {
-        let what = format!("a job may have {most} bytes, and stdin has more");
-        return Err(Problem::new(Kind::TooLarge, what).at("PROMPT").into());
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if text.trim().is_empty() => Err(Trouble::parameter("PROMPT", "stdin holds nothing to ask")),
-        Ok(text) => Ok(text.into()),
-        Err(_) => Err(Trouble::parameter("PROMPT", "stdin is no UTF-8 text")),
     }
 }
 

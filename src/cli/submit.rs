@@ -209,6 +209,10 @@ async fn submit<S: Store>(
                     done.duplicates += i64::from(duplicate);
                     done.only = Some(id);
                 }
+                if let Some(out) = listed.as_deref_mut() {
+                    // Whoever reads along hears of a commit when it has happened.
+                    out.flush()?;
+                }
             }
             let Some(line) = lines.next() else { break };
             let (number, job) = checked(line, directory, args.key.as_deref(), store.clock().now_ms());

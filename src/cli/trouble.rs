@@ -55,6 +55,12 @@ impl Trouble {
         Self::Problem(Box::new(Problem::new(Kind::Parameter, detail).at(flag)))
     }
 
+    /// An argument that is none.
+    #[must_use]
+    pub fn misused(argument: &str, detail: impl Into<String>) -> Self {
+        Self::Problem(Box::new(Problem::new(Kind::Usage, detail).at(argument)))
+    }
+
     /// A problem of the database, by its name where it does not name itself.
     #[must_use]
     pub fn of_database(self, url: &str) -> Self {
@@ -210,4 +216,44 @@ fn misuse(error: &clap::Error) -> String {
         return format!("{said}; did you mean `{near}`? `--help` shows what can be asked for");
     }
     format!("{said}; `--help` shows what can be asked for")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store;
+
+    fn said(error: store::Error, url: &str) -> String {
+        match Trouble::from(error).of_database(url) {
+            Trouble::Problem(problem) => shown(&problem, false),
+            Trouble::NobodyReads => String::new(),
+        }
+    }
+
+    #[test]
+    fn a_database_is_named_once_and_without_its_password() {
+        let url = "sqlite:///srv/r.db";
+        let error = said(store::Error::ReadOnly, url);
+        assert!(error.starts_with("error: sqlite:///srv/r.db: the database is read-only; "), "{error}");
+        let gone = said(store::Error::Gone { path: "/srv/r.db".to_owned() }, url);
+        assert!(gone.starts_with("error: the database file /srv/r.db was moved"), "{gone}");
+        let locked = said(store::Error::Locked { waited_ms: 5 }, "postgres://me:secret@host:5432/jobs");
+        assert!(locked.starts_with("error: postgres://host:5432/jobs: the database is locked"), "{locked}");
+        assert_eq!(
+            without_credentials("postgres://host/jobs?application_name=a@b"),
+            "postgres://host/jobs?application_name=a@b"
+        );
+    }
+
+    #[test]
+    fn a_parameter_is_called_by_its_flag() {
+        let named = |name: &str| match Trouble::parameter(name, "x").in_flags() {
+            Trouble::Problem(problem) => problem.at.unwrap_or_default(),
+            Trouble::NobodyReads => String::new(),
+        };
+        assert_eq!(
+            [named("cursor"), named("include_retried"), named("label.k")],
+            ["--cursor", "--include-retried", "--label"]
+        );
+    }
 }

@@ -17,7 +17,8 @@ pub(super) fn read(
     environment: &dyn Fn(&str) -> Option<String>,
     findings: &mut Findings,
 ) -> Config {
-    let database = database(&mut root, findings);
+    let database = super::database::url(&mut root, environment, findings);
+    let postgres = super::database::postgres(root.section("postgres", findings), findings);
     let server = server(root.section("server", findings), findings);
     let worker = worker(root.section("worker", findings), findings);
     let policies = policies::read(root.section("recovery", findings), findings);
@@ -25,36 +26,8 @@ pub(super) fn read(
     let rules = rules(root.section("rules", findings), findings);
     let providers = providers::read(root.section("providers", findings), &policies, environment, findings);
     root.finish(&NOT_YET, findings);
-    Config { database, server, worker, policies, retention, providers, rules }
+    Config { database, postgres, server, worker, policies, retention, providers, rules }
 }
-
-fn database(root: &mut Section<'_>, findings: &mut Findings) -> String {
-    const WANT: &str = "write sqlite://PATH, for instance \"sqlite://reprieve.db\"";
-    let Some(read) = root.text("database", WANT, findings) else {
-        return String::new();
-    };
-    if let Err(why) = database_url(&read.value) {
-        findings.problem(&read.origin, "database", format!("{why}; {WANT}"));
-    }
-    findings.setting(&read.origin, "database", json!(read.value));
-    read.value
-}
-
-/// Only the scheme of a wrong one is repeated: a URL may hold a password.
-fn database_url(url: &str) -> Result<(), String> {
-    let (scheme, path) = url.split_once(':').ok_or("this is no database URL")?;
-    match (scheme, path.strip_prefix("//")) {
-        ("postgres" | "postgresql", _) => Err("Postgres is not supported by this release".into()),
-        ("sqlite", Some(path)) if path.contains(":memory:") => Err(MEMORY.into()),
-        ("sqlite", Some("")) => Err("the path is missing".into()),
-        ("sqlite", Some(path)) if path.contains(['?', '#']) => Err("a path with `?` or `#` is not supported".into()),
-        ("sqlite", Some(_)) => Ok(()),
-        ("sqlite", None) if path == ":memory:" => Err(MEMORY.into()),
-        _ => Err(format!("`{}:` is no known kind of database", scheme.escape_debug())),
-    }
-}
-
-const MEMORY: &str = "a database in memory ends with each of its connections, and several are used";
 
 fn server(mut section: Section<'_>, findings: &mut Findings) -> Server {
     const BIND: &str = "write an address and a port, for instance \"127.0.0.1:7171\"";

@@ -11,7 +11,6 @@
 
 pub mod care;
 mod conn;
-mod cursor;
 mod error;
 mod migrate;
 mod open;
@@ -19,7 +18,6 @@ mod place;
 mod readers;
 mod reads;
 mod schedules;
-mod text;
 mod tx;
 mod verbs;
 mod writer;
@@ -33,6 +31,7 @@ use super::{
     Query, QueueRow, Rescue, Rescued, ResetRow, Result, ScheduleId, ScheduleRow, Scheduled, ScopeConfig, SendKey,
     Setback, Standing, Steer, SteerOutcome, Store, Submitted, TurnView, UsageBy, UsageRow, WorkerId, WorkerRow,
 };
+use super::{cursor, text};
 use crate::clock::Clock;
 use place::Place;
 use readers::Readers;

@@ -8,7 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
 
-#[path = "../store/sqlite/contradictions.rs"]
+#[path = "../store/conformance/contradictions.rs"]
 mod contradictions;
 mod dice;
 mod disk;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::format_push_string)]
 
+mod acts;
+mod bad_input;
+mod bulk;
 mod commands;
 mod explained;
 mod help;
@@ -14,3 +17,4 @@ mod rig;
 mod runs;
 mod served;
 mod shapes;
+mod shown;

@@ -70,7 +70,7 @@ fn a_wait_beyond_what_was_allowed_leaves_the_job_queued() {
         assert!(said.out.lines().count() >= 1);
     }
     let shown = run(&place, &["job", job["id"].as_str().unwrap()]).out;
-    assert!(shown.contains("  waits     No live worker takes queue `default`"), "{shown}");
+    assert!(shown.contains("  why       No live worker takes queue `default`"), "{shown}");
     let id = holds["items"][0]["id"].as_str().unwrap().to_owned();
     let lifted = run(&place, &["holds", "release", &id, "--reason", "a test"]);
     assert!(lifted.code == 0 && lifted.out.contains("released"), "{lifted:?}");

@@ -5,7 +5,7 @@
 mod bench;
 mod cases;
 mod continuity;
-#[path = "../store/sqlite/contradictions.rs"]
+#[path = "../store/conformance/contradictions.rs"]
 mod contradictions;
 mod elsewhere;
 mod followups;

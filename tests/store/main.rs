@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
 
 mod conformance;
+mod postgres;
 mod sqlite;

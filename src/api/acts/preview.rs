@@ -4,13 +4,14 @@ use super::{Act, Frozen, Order, consequence, in_words};
 use crate::api::shapes;
 use crate::store::{JobId, JobRow, Result, Store};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Jobs that are counted exactly.
 const COUNTED: i64 = 10_000;
 /// Jobs that are shown.
 const SAMPLES: usize = 5;
 const PAGE: u32 = 500;
+const RETRIED: &str = "retried before";
 
 /// What an act would do.
 #[derive(Debug, Serialize)]
@@ -91,12 +92,13 @@ impl Order<'_> {
         let mut preview = Preview::new(&self.act, in_words(&frozen.query, now_ms));
         let mut walk = frozen.walk(PAGE);
         while let Some(jobs) = walk.next(store).await? {
+            let retried = self.retried_before(store, jobs.iter().map(|job| job.id).collect()).await?;
             for job in jobs {
                 if preview.count >= COUNTED {
                     preview.more = true;
                     return Ok(preview);
                 }
-                let can = self.act.can(&job, now_ms);
+                let can = if retried.contains(&job.id) { Err(RETRIED) } else { self.act.can(&job, now_ms) };
                 preview.add(job, can, now_ms);
             }
         }
@@ -112,15 +114,26 @@ impl Order<'_> {
         let named =
             if ids.len() == 1 { "1 job by its id".to_owned() } else { format!("{} jobs by their ids", ids.len()) };
         let mut preview = Preview::new(&self.act, named);
+        let retried = self.retried_before(store, ids.to_vec()).await?;
         for id in ids {
             match store.job(*id).await? {
                 Some(job) => {
-                    let can = self.act.can(&job, now_ms);
+                    let can = if retried.contains(id) { Err(RETRIED) } else { self.act.can(&job, now_ms) };
                     preview.add(job, can, now_ms);
                 }
                 None => preview.unknown.push(*id),
             }
         }
         Ok(preview)
+    }
+
+    /// Which of them a retry would find retried before.
+    async fn retried_before<S: Store>(&self, store: &S, ids: Vec<JobId>) -> Result<HashSet<JobId>> {
+        match self.act {
+            Act::Retry => Ok(store.retries(ids).await?.into_iter().map(|(old, _)| old).collect()),
+            Act::Cancel | Act::Delete | Act::Pause(_) | Act::Resume | Act::Requeue | Act::Reprioritise(_) => {
+                Ok(HashSet::new())
+            }
+        }
     }
 }

@@ -36,7 +36,7 @@ pub fn in_words(query: &Query, now_ms: i64) -> String {
         parts.push(format!("{what} since {}", words::instant_and_distance(since_ms, now_ms)));
     }
     // A frozen filter ends behind its own instant: that is said as such.
-    let frozen = query.to_id.is_some();
+    let frozen = query.to_id.is_some() || query.until_ms == Some(query.now_ms.saturating_add(1));
     if let Some(until_ms) = query.until_ms.filter(|until_ms| !frozen || *until_ms <= query.now_ms) {
         parts.push(format!("{what} before {}", words::instant_and_distance(until_ms, now_ms)));
     }
@@ -51,6 +51,7 @@ pub fn in_words(query: &Query, now_ms: i64) -> String {
 pub fn consequence(act: &Act) -> &'static str {
     match act {
         Act::Cancel => "waiting ones end at once, running ones are asked to stop; a cancelled job stays cancelled",
+        Act::Retry => "each goes on as a new job with the transcript so far, and sends again; at_most_once jobs too",
         Act::Delete => "they and all that is kept of them (records, sends, evidence, results) are gone for good",
         Act::Pause(_) => "none of their turns starts until somebody resumes them; what runs finishes; deadlines run on",
         Act::Resume => "their turns are claimed again as their lanes have room; holds and paused queues still stand",

@@ -37,7 +37,7 @@ pub struct CloseArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct ReleaseArgs {
     /// The hold, by its whole id
-    #[arg(value_parser = hold_id, conflicts_with_all = ["provider", "account", "model", "all"], required_unless_present_any = ["provider", "account", "model", "all"])]
+    #[arg(value_parser = hold_id, conflicts_with_all = ["provider", "account", "model", "all"])]
     pub id: Option<HoldId>,
     /// Open holds of this provider
     #[arg(long)]
@@ -134,15 +134,17 @@ fn until(args: &CloseArgs, now_ms: i64) -> Result<Option<i64>, Trouble> {
         (None, Some(lasting)) => {
             let lasting_ms = duration::parse_ms(lasting)
                 .map_err(|why| Trouble::parameter("--for", format!("`{}` {why}", lasting.escape_debug())))?;
+            if lasting_ms == 0 {
+                return Err(Trouble::parameter("--for", "is no time at all; write how long, such as 90m"));
+            }
             Some(now_ms.saturating_add(lasting_ms))
         }
         (None, None) => None,
     };
     match at_ms {
         Some(at_ms) if at_ms <= now_ms => {
-            let flag = if args.until.is_some() { "--until" } else { "--for" };
             let at = words::instant_and_distance(at_ms, now_ms);
-            Err(Trouble::parameter(flag, format!("{at} has passed; write an instant that is to come")))
+            Err(Trouble::parameter("--until", format!("{at} has passed; write an instant that is to come")))
         }
         at_ms => Ok(at_ms),
     }
@@ -150,6 +152,11 @@ fn until(args: &CloseArgs, now_ms: i64) -> Result<Option<i64>, Trouble> {
 
 pub async fn release<S: Store>(store: &S, args: &ReleaseArgs, out: &mut Out) -> Result<Exit, Trouble> {
     let now_ms = store.clock().now_ms();
+    let named = args.all || [&args.provider, &args.account, &args.model].iter().any(|flag| flag.is_some());
+    if args.id.is_none() && !named {
+        let what = "which hold? Write its id (`reprieve holds` lists them), --provider, --account or --model, or --all";
+        return Err(Trouble::usage(what));
+    }
     let ids = match args.id {
         Some(id) => vec![id],
         None => matching(store, args, now_ms, out).await?,

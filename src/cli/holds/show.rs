@@ -56,7 +56,8 @@ pub fn one(hold: HoldRow, events: Vec<HoldEventRow>, now_ms: i64, out: &mut Out)
         }
     }
     if let Some(met) = hold.refusal {
-        next(&format!("resets {}/{}/{}", met.job_id, met.fence.0, met.n), "the refusal it was read from", out)?;
+        let which = format!("resets {}", super::super::resets::refusal::name(met));
+        next(&which, "the refusal it was read from", out)?;
     }
     out.flush()
 }

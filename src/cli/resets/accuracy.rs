@@ -25,16 +25,12 @@ pub fn show(rows: Vec<AccuracyRow>, out: &mut Out) -> Result<(), Trouble> {
         ("TAKEN", Align::Right),
         ("KEPT", Align::Right),
         ("AGAIN", Align::Right),
-        ("BY P50", Align::Right),
+        ("BY", Align::Right),
         ("UNTESTED", Align::Right),
-        ("LATE P50/MAX", Align::Right),
+        ("LATE", Align::Right),
     ]);
     let some = |ms: Option<i64>| ms.map_or_else(|| "—".to_owned(), duration::format);
     for row in &rows {
-        let late = match (row.lateness_p50_ms, row.lateness_max_ms) {
-            (None, None) => "—".to_owned(),
-            (p50, max) => format!("{} / {}", some(p50), some(max)),
-        };
         table.row(vec![
             source_in_brief(&row.source_name).to_owned(),
             row.provider.clone(),
@@ -44,13 +40,14 @@ pub fn show(rows: Vec<AccuracyRow>, out: &mut Out) -> Result<(), Trouble> {
             words::count(row.refused_again),
             some(row.again_p50_ms),
             words::count(row.not_tested + row.released),
-            late,
+            some(row.lateness_max_ms),
         ]);
     }
     for line in table.lines(out.width(), out.colours()) {
         out.line(line)?;
     }
-    out.line("AGAIN: refused again at or after the instant named, BY so much; LATE is ours.")?;
+    out.line("AGAIN: refused again after the instant named, BY so much in the median.")?;
+    out.line("LATE: our own lateness at most. --json has more of both.")?;
     match rows.iter().find(|row| row.refused_again > 0) {
         Some(row) => {
             let source = format!("resets --source {} --word refused_again", row.source_name);

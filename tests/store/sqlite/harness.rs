@@ -1,7 +1,6 @@
 //! A SQLite file of its own for every test.
 
-use super::contradictions::CONTRADICTIONS;
-use crate::conformance::{Harness, T0};
+use crate::conformance::{CONTRADICTIONS, Harness, T0};
 use reprieve::clock::Clock;
 use reprieve::store::Sqlite;
 use reprieve::store::sqlite::OpenOptions;
@@ -47,7 +46,8 @@ impl Harness for SqliteHarness {
     async fn contradictions(&self) -> Vec<String> {
         let mut conn = sqlx::SqliteConnection::connect(&format!("sqlite://{}", self.path().display())).await.unwrap();
         let mut all = Vec::new();
-        for query in CONTRADICTIONS {
+        let foreign_keys = "SELECT 'foreign key of ' || \"table\" FROM pragma_foreign_key_check";
+        for query in CONTRADICTIONS.iter().chain([&foreign_keys]) {
             all.extend(sqlx::query_scalar::<_, String>(*query).fetch_all(&mut conn).await.unwrap());
         }
         all

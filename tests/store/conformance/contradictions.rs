@@ -1,6 +1,6 @@
-//! What a database may never say, whatever happened to it.
+//! What no database may ever say, whatever happened to it.
 
-/// Each a query whose rows are contradictions.
+/// Each a query, in the SQL that every database understands, whose rows are contradictions.
 pub const CONTRADICTIONS: &[&str] = &[
     "SELECT 'lane ' || l.lane_id || ' says ' || l.ready || ' ready' FROM lanes AS l
      WHERE l.ready <> (SELECT count(*) FROM turns AS t WHERE t.lane_id = l.lane_id AND t.state = 0
@@ -32,5 +32,4 @@ pub const CONTRADICTIONS: &[&str] = &[
     "SELECT 'a pause by nobody' FROM turns WHERE (paused_ms IS NULL) <> (paused_by IS NULL)",
     "SELECT 'a schedule keeps more than its last runs' FROM schedule_runs GROUP BY schedule_id HAVING count(*) > 100",
     "SELECT 'a parked turn in flight' FROM turns WHERE in_flight = 1 AND parked_ms IS NOT NULL",
-    "SELECT 'foreign key of ' || \"table\" FROM pragma_foreign_key_check",
 ];

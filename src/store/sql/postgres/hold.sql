@@ -1,0 +1,10 @@
+-- One hold, as `holds` has it. Index: primary key.
+SELECT h.hold_id, s.provider, s.account, s.model, h.cause, h.kind, h.opened_ms, h.until_ms, h.source, h.raw,
+       h.refusal_job, h.refusal_fence, h.refusal_n, h.extended, h.barren, h.probe_job, h.ended_ms, h."end",
+       (
+           SELECT least(coalesce(sum(l.ready), 0), 10000)::bigint
+           FROM scopes AS x JOIN lanes AS l ON l.scope_id = x.scope_id AND l.ready > 0
+           WHERE x.scope_id = h.scope_id OR x.account_id = h.scope_id
+       ) AS waiting, h.scope_id
+FROM holds AS h JOIN scopes AS s ON s.scope_id = h.scope_id
+WHERE h.hold_id = $1

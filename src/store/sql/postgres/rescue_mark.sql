@@ -1,0 +1,6 @@
+-- Lapsed workers; one may not come back while its turns are being taken. Guard: the rows are locked, and those that
+-- somebody is at (renewing, claiming, rescuing) are left. Index: none (workers are few).
+WITH lapsed AS MATERIALIZED (
+    SELECT worker_no FROM workers WHERE heartbeat_ms + lease_ms <= $1 ORDER BY worker_no FOR UPDATE SKIP LOCKED
+)
+UPDATE workers SET heartbeat_ms = 0 FROM lapsed WHERE workers.worker_no = lapsed.worker_no RETURNING workers.worker_no

@@ -1,0 +1,18 @@
+-- Ended jobs after the place $1, in the order in which they ended. Index: jobs_ended.
+SELECT j.job_id, j.state, NULL::bigint, l.queue, l.tenant, s.provider, s.account, s.model, j.entry, j.priority, j.spec,
+       j.result, j.error, j.created_ms, j.finished_ms, j.deadline_ms, j.retry_of, NULL::bigint, NULL::bigint, NULL::bigint,
+       NULL::bigint, NULL::bigint, s.scope_id, s.account_id, j.ended_no
+FROM jobs AS j
+JOIN lanes AS l ON l.lane_id = j.lane_id
+JOIN scopes AS s ON s.scope_id = l.scope_id
+WHERE j.ended_no IS NOT NULL AND j.ended_no > $1
+  AND (cardinality($2::text[]) = 0 OR l.queue = ANY ($2)) AND (cardinality($3::text[]) = 0 OR l.tenant = ANY ($3))
+  AND (cardinality($4::text[]) = 0 OR s.provider = ANY ($4))
+  AND (cardinality($5::text[]) = 0 OR s.account = ANY ($5)) AND (cardinality($6::text[]) = 0 OR s.model = ANY ($6))
+  AND ($7::bigint IS NULL OR j.finished_ms >= $7) AND ($8::bigint IS NULL OR j.finished_ms < $8)
+  AND (cardinality($9::text[]) = 0 OR j.state = ANY ($9))
+  AND NOT EXISTS (
+        SELECT 1 FROM unnest($10::text[], $11::text[]) AS f (key, value)
+        WHERE NOT EXISTS (SELECT 1 FROM labels AS b WHERE b.job_id = j.job_id AND b.key = f.key AND b.value = f.value))
+ORDER BY j.ended_no
+LIMIT $12

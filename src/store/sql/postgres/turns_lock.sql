@@ -1,0 +1,2 @@
+-- Live turns of the jobs $1, locked in the order of their ids. Index: primary key.
+SELECT job_id, state, lane_id FROM turns WHERE job_id = ANY ($1) ORDER BY job_id FOR UPDATE

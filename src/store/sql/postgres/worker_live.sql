@@ -1,0 +1,3 @@
+-- A worker whose lease stands, and goes on to stand until the commit. Guard: neither rescued nor retired meanwhile.
+-- Index: unique worker_id.
+SELECT worker_no FROM workers WHERE worker_id = $1 AND heartbeat_ms > 0 AND heartbeat_ms + lease_ms > $2 FOR SHARE
