@@ -6,6 +6,7 @@ mod acts;
 mod bad_input;
 mod bulk;
 mod commands;
+mod compose;
 mod explained;
 mod help;
 mod http;
