@@ -67,3 +67,10 @@ CREATE TABLE schedule_runs (
     PRIMARY KEY (schedule_id, nominal_ms)
 );
 CREATE INDEX schedule_runs_job ON schedule_runs (job_id) WHERE job_id IS NOT NULL;
+
+-- Of a worker that is no more: `lapsed_ms`: it may not renew, its turns are being taken; `ended_ms`: it has none any more.
+ALTER TABLE workers ADD COLUMN lapsed_ms BIGINT;
+CREATE INDEX workers_there ON workers (worker_no) WHERE ended_ms IS NULL;
+CREATE INDEX workers_ended ON workers (ended_ms) WHERE ended_ms IS NOT NULL;
+
+CREATE INDEX jobs_scheduled_live ON jobs (schedule_id) WHERE schedule_id IS NOT NULL AND state IS NULL;
