@@ -18,9 +18,9 @@ use super::fault::Res;
 use super::names;
 use super::tx::{Db, Tx};
 use crate::store::{
-    Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, DeleteOutcome, Error, Fence, Fire, Fired, FiringKind,
-    HoldClose, HoldId, HoldRelease, JobId, NewJob, NewMessages, NewSchedule, Pause, Permit, PermitRequest, Posted,
-    Prune, Pruned, Rescue, Rescued, ScheduleId, Scheduled, ScopeConfig, Setback, Steer, SteerOutcome,
+    Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, DeleteOutcome, Error, Fence, Fire, Fired,
+    FiringKind, HoldClose, HoldId, HoldRelease, JobId, NewJob, NewMessages, NewSchedule, Pause, Permit, PermitRequest,
+    Posted, Prune, Pruned, Rescue, Rescued, ScheduleId, Scheduled, ScopeConfig, Setback, Steer, SteerOutcome,
     Submitted, WorkerId, WorkerRow,
 };
 pub(super) use complete::complete;

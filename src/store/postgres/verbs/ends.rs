@@ -37,6 +37,8 @@ pub(super) struct Running {
     pub paused: bool,
     /// Something joined its transcript from outside.
     pub told: bool,
+    /// `at_most_once`.
+    pub once: bool,
 }
 
 impl Running {
@@ -91,6 +93,7 @@ fn running_of(row: &PgRow) -> Result<Running> {
         claimed_ms: at::<Option<i64>>(row, 17)?.unwrap_or(0),
         paused: at::<Option<i64>>(row, 18)?.is_some(),
         told: at::<i64>(row, 19)? == 1,
+        once: at::<i64>(row, 20)? == 1,
     })
 }
 

@@ -78,13 +78,7 @@ pub(super) async fn fire(tx: &mut Tx, fire: &Fire) -> Res<Fired> {
 
 /// One nominal instant. One that has its run already (somebody ran the schedule by hand in that very millisecond) keeps
 /// it: an instant is one run.
-async fn run(
-    tx: &mut Tx,
-    fire: &Fire,
-    firing: &Firing,
-    skips: bool,
-    ready: &mut HashMap<i64, i64>,
-) -> Res<RunRow> {
+async fn run(tx: &mut Tx, fire: &Fire, firing: &Firing, skips: bool, ready: &mut HashMap<i64, i64>) -> Res<RunRow> {
     let (id, nominal_ms) = (fire.schedule.0, firing.nominal_ms);
     if let Some(row) = tx.optional(sql!("fire_run").arg(id).arg(nominal_ms)).await? {
         return Ok(run_of(&row)?);
