@@ -9,12 +9,14 @@
 //! is to rely on is locked first. Locks are taken in one order, so that nobody waits in a circle, and what still does
 //! (40P01) is done again:
 //!
-//! 1. `workers`: a claim shares its worker's row, so that the worker is neither rescued nor retired under it;
-//! 2. `scopes`, in the order of their numbers; a scope only with its account, which has the lower number. Whoever gives or
+//! 1. one row of `schedules`, by whoever fires, pauses or removes it;
+//! 2. `workers`: a claim shares its worker's row, so that the worker is neither rescued nor retired under it;
+//! 3. `scopes`, in the order of their numbers; a scope only with its account, which has the lower number. Whoever gives or
 //!    takes permits, opens, dates or lifts holds has them: holds need no locks of their own;
-//! 3. `turns`, in the order of their ids; claims, promotions and deadlines skip what others have;
-//! 4. `lanes`, in the order of their numbers, for their counts;
-//! 5. the row `ended` of `counters`, from the draw of a job's place in the order of endings to the commit.
+//! 4. `turns`, in the order of their ids; claims, promotions and deadlines skip what others have. Who posts to a job, moves
+//!    it or ends it has its turn, so that none of them sees the others' work half done;
+//! 5. `lanes`, in the order of their numbers, for their counts;
+//! 6. the row `ended` of `counters`, from the draw of a job's place in the order of endings to the commit.
 //!
 //! Names (scopes, lanes) are made in transactions of their own, before.
 //!
@@ -340,47 +342,49 @@ impl Store for Postgres {
     }
 
     async fn prune(&self, request: Prune) -> Result<Pruned> {
-        expect!(self.ask, Request::Prune(request), Output::Pruned(pruned) => pruned)
+        expect!(self.ask, Request::Prune(request, self.0.core.clock.now_ms()), Output::Pruned(pruned) => pruned)
     }
 
     async fn cancel(&self, jobs: Vec<JobId>, now_ms: i64) -> Result<Vec<CancelOutcome>> {
         expect!(self.ask, Request::Cancel(jobs, now_ms), Output::Cancelled(outcomes) => outcomes)
     }
 
-    async fn post(&self, _messages: NewMessages) -> Result<Posted> {
-        soon()
+    async fn post(&self, messages: NewMessages) -> Result<Posted> {
+        expect!(self.ask, Request::Post(messages), Output::Posted(posted) => posted)
     }
 
-    async fn steer(&self, _jobs: Vec<JobId>, _how: Steer, _now_ms: i64) -> Result<Vec<SteerOutcome>> {
-        soon()
+    async fn steer(&self, jobs: Vec<JobId>, how: Steer, now_ms: i64) -> Result<Vec<SteerOutcome>> {
+        expect!(self.ask, Request::Steer(jobs, how, now_ms), Output::Steered(outcomes) => outcomes)
     }
 
-    async fn delete(&self, _jobs: Vec<JobId>) -> Result<Vec<DeleteOutcome>> {
-        soon()
+    async fn delete(&self, jobs: Vec<JobId>) -> Result<Vec<DeleteOutcome>> {
+        expect!(self.ask, Request::Delete(jobs), Output::Deleted(outcomes) => outcomes)
     }
 
-    async fn pause_queue(&self, _queue: String, _pause: Option<Pause>) -> Result<Option<Pause>> {
-        soon()
+    async fn pause_queue(&self, queue: String, pause: Option<Pause>) -> Result<Option<Pause>> {
+        expect!(self.ask, Request::PauseQueue(queue, pause), Output::QueuePaused(before) => before)
     }
 
-    async fn close_scope(&self, _close: HoldClose) -> Result<HoldRow> {
-        soon()
+    async fn close_scope(&self, close: HoldClose) -> Result<HoldRow> {
+        let id = expect!(self.ask, Request::Close(close), Output::Closed(id) => id)?;
+        let row: Option<HoldRow> = read!(self, |tx| reads::hold(tx, id))?;
+        row.ok_or_else(|| Error::Database("a hold was deleted as it was closed".into()))
     }
 
     async fn retries(&self, of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
         read!(self, |tx| reads::retries(tx, &of))
     }
 
-    async fn add_schedule(&self, _schedule: NewSchedule) -> Result<Scheduled> {
-        soon()
+    async fn add_schedule(&self, schedule: NewSchedule) -> Result<Scheduled> {
+        expect!(self.ask, Request::AddSchedule(schedule), Output::Scheduled(scheduled) => scheduled)
     }
 
-    async fn remove_schedule(&self, _id: ScheduleId) -> Result<bool> {
-        soon()
+    async fn remove_schedule(&self, id: ScheduleId) -> Result<bool> {
+        expect!(self.ask, Request::RemoveSchedule(id), Output::Found(found) => found)
     }
 
-    async fn pause_schedule(&self, _id: ScheduleId, _pause: Option<Pause>, _next_ms: Option<i64>) -> Result<bool> {
-        soon()
+    async fn pause_schedule(&self, id: ScheduleId, pause: Option<Pause>, next_ms: Option<i64>) -> Result<bool> {
+        expect!(self.ask, Request::PauseSchedule(id, pause, next_ms), Output::Found(found) => found)
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleRow>> {
@@ -391,8 +395,8 @@ impl Store for Postgres {
         read!(self, |tx| reads::due_schedules(tx, now_ms, limit))
     }
 
-    async fn fire(&self, _fire: Fire) -> Result<Fired> {
-        soon()
+    async fn fire(&self, fire: Fire) -> Result<Fired> {
+        expect!(self.ask, Request::Fire(fire), Output::Fired(fired) => fired)
     }
 
     async fn standing(&self, job: JobId, now_ms: i64) -> Result<Option<Standing>> {

@@ -59,7 +59,9 @@ macro_rules! suite {
                 a_key_is_one_job_per_tenant,
                 a_call_is_accepted_whole_or_not_at_all_and_harms_no_other,
                 many_callers_at_once_are_all_answered_in_kind,
-                a_commit_moves_the_changes;
+                a_commit_moves_the_changes,
+                a_repeated_key_goes_before_a_repeated_retry,
+                what_is_taken_over_stands_before_the_first_turn;
             claim:
                 a_claim_gives_what_the_worker_needs_and_a_growing_fence,
                 priority_orders_and_waiting_ages_by_a_step_a_minute,
@@ -70,13 +72,22 @@ macro_rules! suite {
                 a_lapsed_or_unknown_worker_claims_nothing,
                 no_more_are_in_flight_than_may_be,
                 an_unconfigured_scope_starts_at_four_and_grows_by_answers,
-                what_is_given_back_unsent_keeps_its_place_and_leaves_no_record;
+                what_is_given_back_unsent_keeps_its_place_and_leaves_no_record,
+                a_scope_that_a_worker_leaves_alone_is_left_to_others,
+                a_paused_queue_gives_nothing_and_goes_on_where_it_was,
+                the_probe_is_of_a_queue_that_runs;
             complete:
                 a_success_is_kept_whole_and_final,
                 a_job_goes_on_turn_by_turn,
                 a_requeue_waits_for_its_instant_and_counts,
                 a_batch_is_of_all_kinds,
-                a_turn_asked_to_cancel_is_never_put_back;
+                a_turn_asked_to_cancel_is_never_put_back,
+                a_job_that_was_told_something_goes_on,
+                a_continuation_is_read_alone_and_messages_once_the_answer_is_whole;
+            messages:
+                messages_are_read_by_the_next_turn_in_the_order_posted,
+                a_posting_under_a_key_is_done_once,
+                nobody_reads_what_comes_too_late;
             holds:
                 a_refusal_closes_its_scope_until_its_instant,
                 an_allowance_closes_the_whole_account,
@@ -90,6 +101,10 @@ macro_rules! suite {
                 a_permit_asked_for_again_is_checked_again,
                 a_replaced_send_is_kept_once_with_its_evidence,
                 a_release_lifts_at_once;
+            by_hand:
+                a_scope_is_closed_until_its_instant_and_left_by_one_probe,
+                a_scope_closed_without_an_end_waits_for_a_release,
+                a_probe_on_its_way_lifts_no_hold_that_was_dated_over_it;
             lists:
                 jobs_are_listed_newest_first_a_page_at_a_time,
                 results_come_in_the_order_of_ending_and_a_cursor_misses_none,
@@ -101,7 +116,12 @@ macro_rules! suite {
                 a_waiting_job_ends_at_once_and_a_final_one_never_again,
                 a_deadline_ends_a_waiting_job_with_the_last_failure_it_met,
                 a_turn_past_its_deadline_is_not_claimed,
-                retention_counts_from_the_end_and_goes_in_batches;
+                retention_counts_from_the_end_and_goes_in_batches,
+                a_paused_job_waits_until_it_is_let_go_on,
+                a_turn_paused_in_hand_finishes_and_goes_back_paused,
+                a_requeue_ends_a_backoff_and_nothing_else,
+                another_priority_is_another_place_in_line,
+                an_ended_job_is_deleted_with_all_that_is_kept_of_it;
             workers:
                 a_lapsed_worker_loses_its_turns_and_may_not_come_back,
                 three_in_a_row_fail_the_job,

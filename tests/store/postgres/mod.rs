@@ -46,6 +46,11 @@ mod listening {
     }
 }
 
+#[test]
+fn any_sequence_of_commands_leaves_a_state_that_agrees_with_itself() {
+    crate::conformance::sequences::run(8, fresh);
+}
+
 /// The same without anything that outlives a transaction.
 mod polling {
     use super::fresh_polling;

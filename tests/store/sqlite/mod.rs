@@ -18,26 +18,11 @@ mod first {
     crate::conformance! {
         super::fresh;
         submit:
-            a_job_is_retried_once,
-            a_repeated_key_goes_before_a_repeated_retry,
-            what_is_taken_over_stands_before_the_first_turn;
+            a_job_is_retried_once;
         claim:
-            a_scope_that_a_worker_leaves_alone_is_left_to_others,
-            a_paused_queue_gives_nothing_and_goes_on_where_it_was,
-            the_probe_is_of_a_queue_that_runs,
             claims_are_counted_by_the_minute;
-        complete:
-            a_job_that_was_told_something_goes_on,
-            a_continuation_is_read_alone_and_messages_once_the_answer_is_whole;
-        messages:
-            messages_are_read_by_the_next_turn_in_the_order_posted,
-            a_posting_under_a_key_is_done_once,
-            nobody_reads_what_comes_too_late;
         by_hand:
-            a_scope_is_closed_until_its_instant_and_left_by_one_probe,
-            a_scope_closed_without_an_end_waits_for_a_release,
-            a_hold_is_dated_anew_by_hand_both_ways,
-            a_probe_on_its_way_lifts_no_hold_that_was_dated_over_it;
+            a_hold_is_dated_anew_by_hand_both_ways;
         lists:
             jobs_are_found_by_what_they_wait_for,
             jobs_are_found_by_what_they_ended_with,
@@ -58,12 +43,6 @@ mod first {
             a_job_in_hand_says_what_it_waits_for,
             queues_say_what_they_hold,
             histories_come_in_the_order_asked_for;
-        steer:
-            a_paused_job_waits_until_it_is_let_go_on,
-            a_turn_paused_in_hand_finishes_and_goes_back_paused,
-            a_requeue_ends_a_backoff_and_nothing_else,
-            another_priority_is_another_place_in_line,
-            an_ended_job_is_deleted_with_all_that_is_kept_of_it;
         schedules:
             a_name_is_one_schedule,
             what_is_due_is_due_in_order_and_what_is_paused_is_not,

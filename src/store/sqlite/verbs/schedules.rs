@@ -1,7 +1,8 @@
 //! Schedules: added, removed, paused, and fired. What a firing submits goes in by the same way as any job.
 
 use super::submit::{check, submit};
-use crate::store::sqlite::schedules::{catch_up, overlap, run_of};
+use crate::store::sqlite::schedules::run_of;
+use crate::store::sqlite::text::{catch_up, overlap};
 use crate::store::sqlite::tx::{Tx, at, blob, sql, uuid_at};
 use crate::store::{Fire, Fired, Firing, FiringKind, JobId, NewJob, NewSchedule, Overlap, Pause, Result, RunRow};
 use crate::store::{ScheduleId, Scheduled, Submitted};
