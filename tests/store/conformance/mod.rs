@@ -101,6 +101,7 @@ macro_rules! suite {
                 a_waiting_job_ends_at_once_and_a_final_one_never_again,
                 a_deadline_ends_a_waiting_job_with_the_last_failure_it_met,
                 a_turn_past_its_deadline_is_not_claimed,
+                a_worker_that_went_is_no_failure_that_a_job_met,
                 retention_counts_from_the_end_and_goes_in_batches;
             workers:
                 a_lapsed_worker_loses_its_turns_and_may_not_come_back,
