@@ -84,7 +84,7 @@ fn job(spec: &str, state: JobState) -> JobRow {
 #[test]
 fn only_a_job_that_would_answer_is_told_anything() {
     let account = ScopeKey { provider: "p".into(), account: "a".into(), model: String::new() };
-    let entry = Entry { account, adapter: "openai".into(), missing_key: None };
+    let entry = Entry { account, adapter: "openai".into(), missing_key: None, policy: "tiered".into() };
     let directory = Directory { entries: [("e".to_owned(), entry)].into(), ..Directory::default() };
     let more = messages(r#"{"input":"more"}"#).unwrap();
     let check = |spec: &str, state, answers: u32, messages: &[String]| {

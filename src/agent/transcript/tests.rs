@@ -164,7 +164,7 @@ fn answer(text: &str) -> Answer {
 
 fn directory() -> Directory {
     let account = ScopeKey { provider: "p".into(), account: "a".into(), model: String::new() };
-    let entry = Entry { account, adapter: "openai".into(), missing_key: None };
+    let entry = Entry { account, adapter: "openai".into(), missing_key: None, policy: "tiered".into() };
     Directory { entries: [("e".to_owned(), entry)].into(), ..Directory::default() }
 }
 

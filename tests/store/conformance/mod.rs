@@ -116,6 +116,7 @@ macro_rules! suite {
                 a_waiting_job_ends_at_once_and_a_final_one_never_again,
                 a_deadline_ends_a_waiting_job_with_the_last_failure_it_met,
                 a_turn_past_its_deadline_is_not_claimed,
+                a_worker_that_went_is_no_failure_that_a_job_met,
                 retention_counts_from_the_end_and_goes_in_batches,
                 a_paused_job_waits_until_it_is_let_go_on,
                 a_turn_paused_in_hand_finishes_and_goes_back_paused,

@@ -144,6 +144,9 @@ const USES: &[(&str, &[&str])] = &[
             "lanes_active (scope_id=?)",
         ],
     ),
+    ("hold", &["d USING PRIMARY KEY (job_id=? AND fence=? AND n=?)", "r USING INDEX sqlite_autoindex_turn_records_1"]),
+    ("holds", &["d USING PRIMARY KEY (job_id=? AND fence=? AND n=?)", "r USING INDEX sqlite_autoindex_turn_records_1"]),
+    ("standing_fails_with", &["turn_records USING INDEX sqlite_autoindex_turn_records_1 (job_id=?)"]),
     ("standing_failure", &["turn_records USING INDEX sqlite_autoindex_turn_records_1 (job_id=?)"]),
     ("standing_sends", &["x USING PRIMARY KEY (job_id=? AND fence=?)", "e USING PRIMARY KEY (job_id=?"]),
     (

@@ -4,7 +4,7 @@ use super::fetch;
 use crate::failure::LimitKind;
 use crate::store::postgres::conn::sql;
 use crate::store::postgres::fault::Res;
-use crate::store::postgres::rows::{at, fence_at, hold_at, int, job_at, job_opt, key_opt, worker_at};
+use crate::store::postgres::rows::{at, fence_at, hold_at, int, int_opt, job_at, job_opt, key_opt, worker_at};
 use crate::store::postgres::tx::Tx;
 use crate::store::text;
 use crate::store::{
@@ -94,6 +94,7 @@ fn hold_of(row: &PgRow) -> Result<(i64, HoldRow)> {
             source: at(row, 8)?,
             raw: at(row, 9)?,
             refusal: key_opt(row, 10)?,
+            refusal_status: int_opt(row, 20)?,
             extended: int(row, 13)?,
             barren: int(row, 14)?,
             probe: job_opt(row, 15)?,

@@ -27,6 +27,7 @@ async fn of_job(conn: &mut Conn, id: JobId, now_ms: i64) -> Result<Option<Standi
     let row = conn.optional(bound).await?;
     let (workers, worker_seen_ms) = takers(&known_workers(conn).await?, &job.lane.queue, now_ms);
     let last_failure = conn.optional(sqlx::query(sql!("standing_failure")).bind(blob(id.0))).await?;
+    let fails_with = conn.optional(sqlx::query(sql!("standing_fails_with")).bind(blob(id.0))).await?;
     let in_hand = match &row {
         Some(row) if job.state == JobState::Running => Some(in_hand(conn, id, row).await?),
         _ => None,
@@ -43,6 +44,7 @@ async fn of_job(conn: &mut Conn, id: JobId, now_ms: i64) -> Result<Option<Standi
         workers,
         worker_seen_ms,
         last_failure: last_failure.as_ref().map(failure),
+        fails_with: fails_with.as_ref().filter(|row| whole(row, 6) != 0).map(failure),
         in_hand,
         job,
     }))
@@ -91,6 +93,7 @@ async fn in_hand(conn: &mut Conn, id: JobId, turn: &SqliteRow) -> Result<InHandS
         wait_ms: send.and_then(|send| whole_opt(send, 1)),
         wait_raw: send.filter(|_| read).and_then(|send| text_opt(send, 3)),
         wait_source,
+        outcome: send.and_then(|send| text_opt(send, 4)),
         cancel_asked: whole_opt(turn, 3).is_some(),
     })
 }
