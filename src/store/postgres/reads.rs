@@ -6,7 +6,7 @@ mod state;
 mod turns;
 
 pub(super) use audit::{failure_counts, failures, resets};
-pub(super) use jobs::{job, jobs, results};
+pub(super) use jobs::{job, job_ids, jobs, results};
 pub(super) use state::{cancelled, hold, holds, next_due_ms, overview, workers};
 pub(super) use turns::{history, turns};
 
