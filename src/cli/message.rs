@@ -57,9 +57,9 @@ pub async fn run<S: Store>(
     if out.json {
         out.document(&shapes::Told { seq })?;
     } else if before {
-        out.line(format!("had been told before: read before turn {seq}"))?;
+        out.line(format!("had been told before; it is read before turn {seq}"))?;
     } else {
-        out.line(format!("told: read before turn {seq}"))?;
+        out.line(format!("told; it is read before turn {seq}"))?;
         next(&format!("job {}", words::short_id(job)), "its transcript", out)?;
     }
     out.flush()?;

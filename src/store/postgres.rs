@@ -443,6 +443,10 @@ impl Store for Postgres {
         read!(self, |tx| reads::jobs(tx, &query))
     }
 
+    async fn job_ids(&self, first: JobId, last: JobId, end: String, limit: u32) -> Result<Vec<JobId>> {
+        read!(self, |tx| reads::job_ids(tx, (first, last), &end, limit))
+    }
+
     async fn turns(&self, job: JobId) -> Result<Vec<TurnView>> {
         read!(self, |tx| reads::turns(tx, job))
     }

@@ -40,6 +40,17 @@ pub(in crate::store::postgres) async fn job(tx: &mut Tx, id: JobId) -> Res<Optio
     Ok(decode(tx, &rows).await?.pop().map(|(row, _)| row))
 }
 
+/// By their first digits and their last ones.
+pub(in crate::store::postgres) async fn job_ids(
+    tx: &mut Tx,
+    (first, last): (JobId, JobId),
+    end: &str,
+    limit: u32,
+) -> Res<Vec<JobId>> {
+    let rows = tx.all(sql!("job_ids").arg(first.0).arg(last.0).arg(end).arg(i64::from(limit))).await?;
+    Ok(rows.iter().map(|row| job_at(row, 0)).collect::<Result<_>>()?)
+}
+
 /// Newest id first; with `by_end` ended jobs only, the latest end first.
 pub(in crate::store::postgres) async fn jobs(tx: &mut Tx, query: &Query) -> Res<Page<JobRow>> {
     if query.by_end {
