@@ -156,13 +156,12 @@ impl<H: Harness> World<'_, H> {
                 let Some(of) = self.any_job(n).filter(|id| self.finals.contains_key(id)) else { return Ok(()) };
                 let new = NewJob { retry_of: Some(of), created_ms: now_ms, ..job(MODELS[0]) };
                 let answer = h.store().submit(vec![new.clone()]).await.unwrap()[0];
-                match self.retried.get(&of) {
-                    Some(first) => prop_assert_eq!(answer, Submitted::Duplicate(*first)),
-                    None => {
-                        prop_assert_eq!(answer, Submitted::Accepted(new.id));
-                        self.retried.insert(of, new.id);
-                        self.accept(&new);
-                    }
+                if let Some(first) = self.retried.get(&of) {
+                    prop_assert_eq!(answer, Submitted::Duplicate(*first));
+                } else {
+                    prop_assert_eq!(answer, Submitted::Accepted(new.id));
+                    self.retried.insert(of, new.id);
+                    self.accept(&new);
                 }
             }
             Op::Claim { worker, room } => self.claim(self.workers[worker], room).await?,
@@ -574,13 +573,12 @@ impl<H: Harness> World<'_, H> {
 
     /// A job may end by what was done to it in this step, or by its deadline.
     fn ends(&mut self, row: JobRow) -> Checked {
-        match self.ending.remove(&row.id) {
-            Some(state) => prop_assert_eq!(row.state, state, "{:?}", row.id),
-            None => {
-                let overdue = self.deadlines.get(&row.id).is_some_and(|at_ms| *at_ms <= self.now_ms);
-                let by_deadline = self.expiring && overdue && self.held(row.id).is_none();
-                prop_assert!(by_deadline && row.state == JobState::Failed, "ended by nothing: {row:?}");
-            }
+        if let Some(state) = self.ending.remove(&row.id) {
+            prop_assert_eq!(row.state, state, "{:?}", row.id);
+        } else {
+            let overdue = self.deadlines.get(&row.id).is_some_and(|at_ms| *at_ms <= self.now_ms);
+            let by_deadline = self.expiring && overdue && self.held(row.id).is_none();
+            prop_assert!(by_deadline && row.state == JobState::Failed, "ended by nothing: {row:?}");
         }
         *self.ended.entry(row.state as u8).or_default() += 1;
         self.finals.insert(row.id, row);
