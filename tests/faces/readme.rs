@@ -42,10 +42,13 @@ fn every_command_that_it_shows_exists() {
     let mut seen = 0;
     for line in text.lines().filter(|line| line.starts_with("reprieve ")) {
         let line = line.split(" #").next().unwrap_or(line).trim_end().trim_end_matches(" &");
-        let mut words = line.split_whitespace().skip(1);
+        let mut words = line.split_whitespace().skip(1).peekable();
         let command = words.next().unwrap();
-        let help = place.run(&[command, "--help"]);
+        let mut help = place.run(&[command, "--help"]);
         assert_eq!(help.code, 0, "{line}: {help:?}");
+        if let Some(below) = words.peek().filter(|word| help.out.contains(&format!("\n  {word} "))) {
+            help = place.run(&[command, below, "--help"]);
+        }
         for flag in words.filter(|word| word.starts_with("--")) {
             assert!(help.out.contains(flag), "{line}: {command} knows no {flag}");
         }
