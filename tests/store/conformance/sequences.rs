@@ -333,7 +333,9 @@ impl<H: Harness> World<'_, H> {
                         Posted::AlreadyFinal(_) => {
                             prop_assert!(self.finals.contains_key(&id) || self.cancelled.contains(&id));
                         }
-                        other @ (Posted::Conflict | Posted::Unknown) => prop_assert!(false, "{other:?}"),
+                        other @ (Posted::Conflict | Posted::NoTurnLeft | Posted::Unknown) => {
+                            prop_assert!(false, "{other:?}")
+                        }
                     }
                 }
             }
