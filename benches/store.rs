@@ -66,6 +66,7 @@ fn job(model: &str, tenant: &str) -> NewJob {
         retry_of: None,
         carried: Vec::new(),
         first_seq: 1,
+        once: false,
         schedule: None,
         created_ms: T0,
     }

@@ -89,7 +89,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Ends the lease of a worker that holds no turns any more.
     fn retire_worker(&self, worker: WorkerId, now_ms: i64) -> impl Future<Output = Result<()>> + Send;
     /// Takes the turns of lapsed workers back, at most `limit` of them: each gets a `lost` record and is ready again,
-    /// or fails as `worker_lost` (three in a row, or no execution left).
+    /// or fails as `worker_lost` (three in a row, or no execution left; [`NewJob::once`] and it had a permit).
     fn rescue(&self, request: Rescue) -> impl Future<Output = Result<Rescued>> + Send;
     /// Turns of this worker that somebody asked to cancel.
     fn cancelled(&self, worker: WorkerId) -> impl Future<Output = Result<Vec<(JobId, Fence)>>> + Send;

@@ -6,6 +6,8 @@ ALTER TABLE turns ADD COLUMN paused_by TEXT;
 ALTER TABLE turns ADD COLUMN pause_reason TEXT;
 -- Something joined the job's transcript from outside.
 ALTER TABLE turns ADD COLUMN told INTEGER NOT NULL DEFAULT 0 CHECK (told IN (0, 1));
+-- Of an `at_most_once` job: one that is lost while `in_flight` may have been sent, and is not sent again.
+ALTER TABLE turns ADD COLUMN once INTEGER NOT NULL DEFAULT 0 CHECK (once IN (0, 1));
 DROP INDEX turns_ready;
 DROP INDEX turns_later;
 CREATE INDEX turns_ready ON turns (lane_id, rank_ms, job_id) WHERE state = 0 AND paused_ms IS NULL;

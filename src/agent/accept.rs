@@ -3,6 +3,7 @@
 
 use super::{JobSpec, SpecError, limits, next_call};
 use crate::config::{Config, Key, Provider};
+use crate::recovery::Delivery;
 use crate::store::{History, JobId, LaneKey, NewJob, ScopeKey};
 use crate::{duration, provider};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,6 +151,7 @@ pub(super) fn by_entry(
         retry_of: None,
         carried: Vec::new(),
         first_seq: 1,
+        once: spec.delivery == Delivery::AtMostOnce,
         schedule: None,
         created_ms: now_ms,
     };

@@ -212,10 +212,7 @@ fn on_truncated(value: &Value, at: &str) -> Result<OnTruncated, SpecError> {
 
 fn delivery(value: &Value, at: &str) -> Result<Delivery, SpecError> {
     let words = [("at_least_once", Delivery::AtLeastOnce), ("at_most_once", Delivery::AtMostOnce)];
-    match word(value, at, &words)? {
-        Delivery::AtLeastOnce => Ok(Delivery::AtLeastOnce),
-        Delivery::AtMostOnce => Err(SpecError::new(at, "`at_most_once` is not supported by this release")),
-    }
+    word(value, at, &words)
 }
 
 fn max_turns(value: &Value, at: &str) -> Result<u32, SpecError> {

@@ -41,6 +41,8 @@ pub struct ResponseFault {
     pub headers: Vec<(String, String)>,
     /// The body as it stood on the wire: JSON, or a string where it was no JSON. `None`: no body was read.
     pub body: Option<Value>,
+    /// It came inside a 2xx, as a frame or as the whole body: the provider had taken the call up before it failed.
+    pub inside_2xx: bool,
 }
 
 /// Nothing usable came back.

@@ -46,7 +46,8 @@ pub fn error(event: Option<&str>, data: &str) -> Option<ResponseFault> {
     match serde_json::from_str::<Value>(data) {
         Ok(value) => is_error(event, &value).then(|| fault(value)),
         Err(_) if is_exception(event) && !data.trim().is_empty() => {
-            Some(ResponseFault { status: None, headers: Vec::new(), body: Some(Value::String(data.to_owned())) })
+            let body = Some(Value::String(data.to_owned()));
+            Some(ResponseFault { status: None, headers: Vec::new(), body, inside_2xx: true })
         }
         Err(_) => None,
     }
@@ -99,6 +100,7 @@ pub fn fault(body: Value) -> ResponseFault {
         status: status(&body),
         headers: lent_headers(&body),
         body: Some(body).filter(|body| !body.is_null()),
+        inside_2xx: true,
     }
 }
 

@@ -70,6 +70,7 @@ impl Failure {
             reach: Reach::Model,
             concerns_key: false,
             concurrency: false,
+            inside_2xx: false,
             cancelled_at: None,
             rule: None,
             rules_version: rules.version(),
@@ -205,6 +206,7 @@ fn of_response(response: &ResponseFault, receipt: &Receipt, rules: &Rules) -> Fa
         reach: if class == Class::Quota || of_key { Reach::Account } else { Reach::Model },
         concerns_key: of_key,
         concurrency: rule.is_some_and(|rule| rule.concurrency),
+        inside_2xx: response.inside_2xx,
         rule: Some(rule.map_or_else(
             || response.status.map_or_else(|| "status.none".into(), |status| format!("status.{status}")),
             |rule| rule.id.clone(),

@@ -141,6 +141,8 @@ pub struct Failure {
     pub concerns_key: bool,
     /// It refused more in flight than it takes: backoff, and admission lowers what is in flight.
     pub concurrency: bool,
+    /// It came inside a 2xx: the provider had taken the call up, whatever status the frame or body states of itself.
+    pub inside_2xx: bool,
     /// Where a cancel struck.
     pub cancelled_at: Option<CancelPoint>,
     /// The rule that decided, and the version of the rules.

@@ -137,7 +137,7 @@ mod tests {
 
     fn read(rules: &Rules, status: Option<u16>, headers: &[(String, String)], body: &str) -> Failure {
         let body = crate::failure::walk::body_value(body);
-        let response = ResponseFault { status, headers: headers.to_vec(), body };
+        let response = ResponseFault { status, headers: headers.to_vec(), body, inside_2xx: false };
         let receipt = Receipt {
             received_ms: 1_790_000_000_000,
             send_took_ms: 0,

@@ -122,7 +122,8 @@ fn terminal(reason: &str) -> Fault {
 }
 
 fn response(status: u16, body: &str, headers: &http::HeaderMap) -> Fault {
-    Fault::Response(ResponseFault { status: Some(status), headers: plain(headers), body: body_value(body) })
+    let inside_2xx = (200..300).contains(&status);
+    Fault::Response(ResponseFault { status: Some(status), headers: plain(headers), body: body_value(body), inside_2xx })
 }
 
 /// A body as it stood on the wire: JSON where it is JSON, else its text; `None` where there was none.

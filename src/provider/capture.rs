@@ -147,7 +147,8 @@ fn iden() -> ModelIden {
 fn refused(input: &CaptureInput, status: u16) -> Ending {
     let (headers, beside) = header_map(&input.headers);
     let Ok(status) = reqwest::StatusCode::from_u16(status) else {
-        return Ending::Fault(Fault::Response(ResponseFault { status: Some(status), headers: beside, body: None }));
+        let response = ResponseFault { status: Some(status), headers: beside, body: None, inside_2xx: false };
+        return Ending::Fault(Fault::Response(response));
     };
     let webc_error =
         genai::webc::Error::ResponseFailedStatus { status, body: input.body.clone(), headers: Box::new(headers) };

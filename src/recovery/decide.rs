@@ -144,14 +144,16 @@ enum Repeats {
 }
 
 /// Under `at_most_once` a send is repeated only where the provider cannot have worked on it: it was never reached, or it
-/// said no before it began.
+/// said no before it began. What stands inside a 2xx was said after that, whatever status it states of itself.
 fn forbidden_to_repeat(failure: &Failure, situation: &Situation, n: &Numbers, repeats: Repeats) -> bool {
     match situation.delivery {
         Delivery::AtLeastOnce => false,
         Delivery::AtMostOnce => {
             let unreached = failure.cause == Cause::Transport && failure.phase == Some(Phase::Connect);
             let declined = failure.http_status.is_some_and(|status| {
-                !(200..300).contains(&status) && (repeats == Repeats::ARefusal || n.unsent_statuses.contains(&status))
+                !failure.inside_2xx
+                    && !(200..300).contains(&status)
+                    && (repeats == Repeats::ARefusal || n.unsent_statuses.contains(&status))
             });
             situation.spoken != Spoken::Nothing || !(unreached || declined)
         }

@@ -7,7 +7,7 @@ use super::ledger::{self, Span};
 use crate::agent::{self, Step};
 use crate::failure::{CancelPoint, Ending, ErrorDocument, Failure, codes};
 use crate::provider::{Answer, Heard};
-use crate::recovery::Decision;
+use crate::recovery::{Decision, Delivery};
 use crate::store::{
     ClaimedTurn, Completion, EvidenceRow, JobState, Next, Outcome, RefusalRow, SendRow, Store, TurnRecord,
 };
@@ -53,16 +53,41 @@ impl<S: Store> Execution<S> {
         self.end(record, next, written).await;
     }
 
-    pub(super) async fn end_drained(&mut self, span: &Span, told: bool) {
+    /// The call was cut by us. What may be sent twice is sent again; what may not fails, its text kept.
+    pub(super) async fn end_drained(&mut self, heard: &Heard, span: &Span, told: bool) {
         let error = ErrorDocument::own(codes::WORKER_DRAINED, "the worker was stopped before the call ended");
-        let record = ledger::own(&self.account(span.ended_ms), Outcome::Requeued, &error);
+        let account = self.account(span.ended_ms);
+        let (record, next) = match self.plan.spec.delivery {
+            Delivery::AtLeastOnce => {
+                let next = Next::Again { due_ms: span.ended_ms, counts: false };
+                (ledger::own(&account, Outcome::Requeued, &error), next)
+            }
+            Delivery::AtMostOnce => {
+                let mut record = ledger::own(&account, Outcome::Failed, &error);
+                record.response = agent::response::of_partial(&heard.text);
+                let result = agent::response::partial_result(&self.plan.history, &heard.text);
+                (record, Next::Final { state: JobState::Failed, result, error: ledger::json(&error) })
+            }
+        };
         let written = Written {
             send: ledger::cut_send(span),
             evidence: None,
             refusal: None,
             answered: !told && span.first_byte_ms.is_some(),
         };
-        self.end(record, Next::Again { due_ms: span.ended_ms, counts: false }, Some(written)).await;
+        self.end(record, next, Some(written)).await;
+    }
+
+    /// The drain's time was over before the next send began: back it goes, whatever its delivery.
+    pub(super) async fn end_unsent(&mut self) {
+        match self.last.take() {
+            None => give_back(&self.shared, &self.turn).await,
+            // Sends that were replaced before are on record, so this execution needs an end of its own.
+            Some(failure) => {
+                let now_ms = self.shared.clock.now_ms();
+                self.put_back(&failure, now_ms, None).await;
+            }
+        }
     }
 
     /// This machine could not even open a connection: nothing was sent, and it is nobody's fault but ours.

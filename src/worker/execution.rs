@@ -31,7 +31,7 @@ pub(super) struct Execution<S: Store> {
     sends: u32,
     pub(super) grant: Grant,
     /// The last failure met in this execution, replaced ones included.
-    last: Option<Failure>,
+    pub(super) last: Option<Failure>,
 }
 
 /// How a send ended.
@@ -93,6 +93,9 @@ impl<S: Store> Execution<S> {
             }
         }
         loop {
+            if self.shared.over.is_cancelled() {
+                return self.end_unsent().await;
+            }
             let mut heard = Heard::default();
             let grant = self.grant;
             let sent_ms = self.shared.clock.now_ms();
@@ -112,7 +115,7 @@ impl<S: Store> Execution<S> {
                     let at = if heard.first_byte_ms.is_some() { CancelPoint::Streaming } else { CancelPoint::Sending };
                     return self.end_cancelled(at, Some(&heard), Some(&span)).await;
                 }
-                SendEnd::Drained => return self.end_drained(&span, told).await,
+                SendEnd::Drained => return self.end_drained(&heard, &span, told).await,
                 SendEnd::Deadline => broken_by(Ending::Deadline),
                 SendEnd::TurnTimeout => broken_by(turn_timeout()),
                 SendEnd::Broken(broken) => *broken,

@@ -186,6 +186,7 @@ proptest! {
             status: Some(429),
             headers: vec![("retry-after".into(), wait.clone()), ("date".into(), wait.clone())],
             body: Some(json!({"error": {"message": wait, "resets_at": received_ms}})),
+            inside_2xx: false,
         };
         let failure = Failure::read(&Ending::Fault(Fault::Response(response)), &receipt, &RULES);
         if let Err(what) = check(&failure) {
@@ -210,7 +211,7 @@ fn a_vendors_sentence_is_shown_only_where_that_is_allowed_and_only_in_the_messag
     let body = json!({"error": {"message": format!("Slow down.\n{CANARY} {}", "x".repeat(900))}});
     let open = Receipt { redact_vendor_messages: false, ..receipt() };
     let of = |body: Value| {
-        let response = ResponseFault { status: Some(429), headers: Vec::new(), body: Some(body) };
+        let response = ResponseFault { status: Some(429), headers: Vec::new(), body: Some(body), inside_2xx: false };
         Failure::read(&Ending::Fault(Fault::Response(response)), &open, &RULES)
     };
     let failure = of(body);

@@ -78,7 +78,12 @@ fn carried(status: u16, headers: &[(String, String)], body: &Value) -> Vec<(&'st
             "metadata": {"raw": raw, "headers": lent, "provider_name": "X"}}})
     };
     let relayed = |raw: Value| {
-        Fault::Response(ResponseFault { status: Some(status), headers: Vec::new(), body: Some(envelope(raw)) })
+        Fault::Response(ResponseFault {
+            status: Some(status),
+            headers: Vec::new(),
+            body: Some(envelope(raw)),
+            inside_2xx: false,
+        })
     };
     let prefixed = json!({"error": {"message": format!("Upstream request failed: {text}"), "code": status}});
     let mut all = vec![

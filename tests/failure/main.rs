@@ -31,7 +31,7 @@ pub fn receipt() -> Receipt {
 }
 
 pub fn read(status: Option<u16>, headers: &[(String, String)], body: Option<Value>) -> Failure {
-    read_fault(Fault::Response(ResponseFault { status, headers: headers.to_vec(), body }))
+    read_fault(Fault::Response(ResponseFault { status, headers: headers.to_vec(), body, inside_2xx: false }))
 }
 
 pub fn read_fault(fault: Fault) -> Failure {

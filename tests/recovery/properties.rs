@@ -58,14 +58,15 @@ fn wild_failure() -> impl Strategy<Value = Failure> {
         1 => (0..400 * 86_400_000_i64).prop_map(|in_ms| Some(NOW_MS + in_ms)),
         1 => any::<i64>().prop_map(Some),
     ];
-    (class, cause, status, allowance, phase, resume, any::<[bool; 3]>()).prop_map(
-        |(class, cause, status, allowance, phase, resume_at_ms, [retryable, stops, per_day])| Failure {
+    (class, cause, status, allowance, phase, resume, any::<[bool; 4]>()).prop_map(
+        |(class, cause, status, allowance, phase, resume_at_ms, [retryable, stops, per_day, inside_2xx])| Failure {
             allowance,
             phase,
             resume_at_ms,
             retryable,
             retry_after_stops_strict: stops,
             per_day,
+            inside_2xx,
             ..failure(class, cause, status)
         },
     )
@@ -240,6 +241,33 @@ proptest! {
         let until_ms = hold_until(&refusal, &within, &policy).unwrap();
         if until_ms.saturating_sub(since_ms) <= policy.numbers().max_wait_ms {
             prop_assert_ne!(recover(&refusal, &within, &policy), Decision::Fail);
+        }
+    }
+
+    /// Contract §5: after a `connect` fault, or a non-2xx that is a refusal or has status 503 or 529; and nothing else that
+    /// is done about a failure depends on the delivery.
+    #[test]
+    fn at_most_once_sends_again_only_after_what_cannot_have_begun(
+        failure in any_failure(), situation in any_situation(), policy in any_policy(),
+    ) {
+        let decide = |delivery| recover(&failure, &Situation { delivery, ..situation.clone() }, &policy);
+        let (once, freely) = (decide(Delivery::AtMostOnce), decide(Delivery::AtLeastOnce));
+        let never_began = match (failure.cause, failure.http_status) {
+            (Cause::Transport, _) if failure.phase == Some(Phase::Connect) => true,
+            (_, Some(503 | 529)) => !failure.inside_2xx,
+            (_, Some(status)) => {
+                !failure.inside_2xx && status / 100 != 2 && hold_until(&failure, &situation, &policy).is_some()
+            }
+            (_, None) => false,
+        };
+        let repeats = matches!(once, Decision::RetryInPlace { .. } | Decision::Defer { .. } | Decision::Requeue { .. });
+        prop_assert!(!repeats || never_began && situation.spoken == Spoken::Nothing, "{once:?}");
+        if matches!(once, Decision::CommitPartial { .. }) {
+            prop_assert_eq!(failure.cause, Cause::OutputLimit, "a broken answer was gone on with");
+        }
+        if once != freely {
+            prop_assert_eq!(once, Decision::Fail);
+            prop_assert!(!never_began || situation.spoken != Spoken::Nothing, "{freely:?} was allowed");
         }
     }
 

@@ -38,6 +38,7 @@ pub fn failure(class: Class, cause: Cause, http_status: Option<u16>) -> Failure 
         reach: Reach::Model,
         concerns_key: false,
         concurrency: false,
+        inside_2xx: false,
         cancelled_at: None,
         rule: None,
         rules_version: 1,

@@ -254,7 +254,31 @@ fn at_most_once_repeats_only_what_cannot_have_begun() {
     row(&dropped(), &once, "fail", "fail");
     row(&Failure { phase: Some(Phase::Connect), ..dropped() }, &once, "in place 750", "fail");
     row(&Failure { phase: Some(Phase::Headers), ..dropped() }, &once, "fail", "fail");
-    row(&rate(Some(7_000)), &Situation { spoken: Spoken::Text, ..once }, "fail", "fail");
+    row(&rate(Some(7_000)), &Situation { spoken: Spoken::Text, ..once.clone() }, "fail", "fail");
+    // Far refusals are deferred, and their tier does not end the job.
+    row(&rate(Some(45_000)), &once, "defer 45000", "defer 45000");
+    row(&rate(None), &Situation { sends: 6, barren: 5, ..once.clone() }, "defer 30000", "defer 24000");
+    row(&Failure { http_status: Some(503), ..rate(Some(7_000)) }, &once, "in place 7000", "defer 7000");
+    row(&unavailable(None), &Situation { sends: 3, ..once.clone() }, "requeue 30000", "fail");
+    row(&unavailable(Some(120_000)), &once, "requeue 120000", "fail");
+    row(
+        &Failure { phase: Some(Phase::Connect), ..dropped() },
+        &Situation { sends: 3, ..once.clone() },
+        "requeue 30000",
+        "fail",
+    );
+    row(&Failure { phase: Some(Phase::Read), ..dropped() }, &once, "fail", "fail");
+    row(&incomplete(), &once, "fail", "fail");
+    for status in [408, 409, 425, 429, 498, 499, 500, 502, 504, 520, 524] {
+        row(&Failure { http_status: Some(status), ..unavailable(None) }, &once, "fail", "fail");
+    }
+    // What stands inside a 2xx was said after the call was taken up, whatever status it states of itself.
+    for failure in [rate(Some(7_000)), unavailable(None), quota(Allowance::Window, Some(7_000))] {
+        row(&Failure { inside_2xx: true, ..failure }, &once, "fail", "fail");
+    }
+    // A cut answer is no failed send: what follows is another call.
+    row(&cap(), &Situation { spoken: Spoken::Text, ..once.clone() }, "continue", "accept");
+    row(&cap(), &once, "fail", "fail");
 }
 
 #[test]

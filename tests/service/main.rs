@@ -11,6 +11,7 @@ mod elsewhere;
 mod followups;
 mod hardships;
 mod kill;
+mod once;
 mod process;
 mod schedules;
 mod steering;

@@ -61,15 +61,17 @@ fn every_page_answers_the_same_questions() {
 }
 
 #[test]
-fn pages_say_which_jobs_are_not_taken_yet() {
+fn pages_say_how_jobs_that_are_sent_at_most_once_fare() {
     let job = r#"{"model":"m","input":"x","delivery":"at_most_once"}"#;
-    let refused = reprieve::agent::JobSpec::parse(job).is_err();
+    assert_eq!(reprieve::agent::JobSpec::parse(job).map(|spec| spec.delivery), Ok(Delivery::AtMostOnce));
+    assert!(read(&format!("{DIR}/README.md")).contains("\n## Jobs that are sent at most once\n"));
     for page in pages_of_cases() {
         let text = read(&page);
-        if text.contains("| `at_most_once` |") {
-            let said = text.contains("This release takes no `at_most_once` jobs yet.");
-            assert_eq!(said, refused, "{page}: whether at_most_once is taken");
-        }
+        let linked = text.contains("](../README.md#jobs-that-are-sent-at-most-once)");
+        assert_eq!(linked, text.contains("| `at_most_once` |"), "{page}: where its rows are explained");
+    }
+    for code in [codes::WORKER_LOST, codes::WORKER_DRAINED] {
+        assert!(read(&format!("{DIR}/{code}.md")).contains("`at_most_once`"), "{code}: what it does to such a job");
     }
 }
 

@@ -96,6 +96,15 @@ fn sent(new: &NewJob) -> Vec<String> {
 }
 
 #[test]
+fn a_job_that_is_sent_at_most_once_is_retried_as_such() {
+    let spec = r#"{"model":"m","input":"go","delivery":"at_most_once"}"#;
+    for state in [JobState::Failed, JobState::Cancelled, JobState::Succeeded] {
+        assert!(again(&job(spec, state), &History::default(), &directory(), NOW_MS).unwrap().once);
+        assert!(!retried(state, &History::default()).once);
+    }
+}
+
+#[test]
 fn a_retry_is_the_same_job_anew() {
     let spec = r#"{"model" : "m","input":"go","priority":3,"labels":{"k":"v"},"idempotency_key":"own","tenant":"t",
         "queue":"q","deadline":"1h","not_before":"5m"}"#;

@@ -2,7 +2,9 @@
 //! retries of what has ended.
 
 use super::*;
-use crate::agent::{Directory, Ended, Entry, JobSpec, Step, again, job_text, next_call, next_step, response};
+use crate::agent::{
+    Directory, Ended, Entry, JobSpec, Step, again, job_text, next_call, next_step, response, turn_refused,
+};
 use crate::provider::{Answer, Call};
 use crate::recovery::Then;
 use crate::store::{JobId, JobRow, JobState, LaneKey, ScopeKey, Usage};

@@ -37,6 +37,8 @@ pub struct NewJob {
     pub carried: Vec<InboxRow>,
     /// Its first turn's place: 1, or behind what it takes over.
     pub first_seq: u32,
+    /// `at_most_once`: a turn that is lost while it has a permit may have been sent, and fails its job.
+    pub once: bool,
     /// The schedule that fired it.
     pub schedule: Option<ScheduleId>,
     pub created_ms: i64,

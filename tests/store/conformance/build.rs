@@ -33,6 +33,7 @@ pub fn job(model: &str) -> NewJob {
         retry_of: None,
         carried: Vec::new(),
         first_seq: 1,
+        once: false,
         schedule: None,
         created_ms: T0,
     }

@@ -107,6 +107,7 @@ macro_rules! suite {
                 three_in_a_row_fail_the_job,
                 an_execution_that_ends_breaks_the_row_and_the_last_execution_fails,
                 a_cancelled_turn_of_a_lost_worker_ends_cancelled,
+                a_turn_that_may_be_sent_once_is_not_put_back_once_it_may_have_been,
                 a_retired_worker_is_gone_and_one_with_turns_is_rescued;
         }
     };

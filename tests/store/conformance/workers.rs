@@ -79,6 +79,51 @@ pub async fn a_cancelled_turn_of_a_lost_worker_ends_cancelled<H: Harness>(h: &H)
     assert_eq!(h.store().turns(id).await.unwrap().len(), 1);
 }
 
+/// The permit is the durable intent to send.
+pub async fn a_turn_that_may_be_sent_once_is_not_put_back_once_it_may_have_been<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let mut new = jobs("m", 6);
+    for job in &mut new[..5] {
+        job.once = true;
+    }
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let turns = claim(h, w, 6, T0).await;
+    let faulted = |n: usize| Setback { refusal: None, evidence: None, ..setback(w, &turns[n], 1, T0 + 1, T0 + 9) };
+    // 0 sends; 1 waits in place; 2 waited and sends again; 3 is asked to stop; 4 was given back unsent; 5 may be sent twice.
+    for n in [1, 2] {
+        assert_eq!(h.store().set_back(faulted(n)).await.unwrap(), Applied::Done);
+    }
+    assert!(matches!(permit(h, &turns[2], T0 + 9).await, Permit::Granted(_)));
+    h.store().cancel(vec![ids[3]], T0 + 9).await.unwrap();
+    h.store().give_back(w, vec![(ids[4], turns[4].fence)], T0 + 9).await.unwrap();
+    let rescued = h.store().rescue(rescue(T0 + LEASE_MS)).await.unwrap();
+    assert_eq!(rescued, Rescued { workers: 1, requeued: 2, failed: 2 });
+    for n in [0, 2] {
+        let row = get(h, ids[n]).await;
+        assert_eq!((row.state, row.finished_ms), (JobState::Failed, Some(T0 + LEASE_MS)));
+        assert!(row.error.unwrap().contains("\"worker_lost\""));
+        assert_eq!(complete_one(h, success(w, &turns[n], T0 + LEASE_MS)).await, Applied::Void);
+        assert_eq!(permit(h, &turns[n], T0 + LEASE_MS).await, Permit::Void);
+    }
+    assert_eq!(get(h, ids[3]).await.state, JobState::Cancelled);
+    for (n, lost) in [1, 1, 1, 1, 0, 1].into_iter().enumerate() {
+        let records = h.store().turns(ids[n]).await.unwrap();
+        assert_eq!(records.iter().filter(|view| view.record.outcome == Outcome::Lost).count(), lost, "{n}");
+        assert_eq!(records.len(), lost, "{n}");
+    }
+    let w = worker(h, T0 + LEASE_MS).await;
+    let mut again = claim(h, w, 6, T0 + LEASE_MS).await;
+    again.sort_by_key(|turn| ids.iter().position(|id| *id == turn.job_id));
+    let executions: Vec<_> = again.iter().map(|turn| (turn.job_id, turn.executions)).collect();
+    assert_eq!(executions, [(ids[1], 1), (ids[4], 0), (ids[5], 1)]);
+    // What went back is still of a job that may be sent once; and so is its next turn.
+    complete_one(h, cut(w, &again[0], T0 + LEASE_MS)).await;
+    assert_eq!(claim(h, w, 6, T0 + LEASE_MS).await.len(), 1);
+    let rescued = h.store().rescue(rescue(T0 + 2 * LEASE_MS)).await.unwrap();
+    assert_eq!(rescued, Rescued { workers: 1, requeued: 1, failed: 2 });
+}
+
 pub async fn a_retired_worker_is_gone_and_one_with_turns_is_rescued<H: Harness>(h: &H) {
     submit(h, jobs("m", 1)).await;
     let (idle, busy) = (worker(h, T0).await, worker(h, T0).await);

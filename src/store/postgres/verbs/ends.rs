@@ -33,6 +33,8 @@ pub(super) struct Running {
     pub waiting_since_ms: Option<i64>,
     pub parked_ms: Option<i64>,
     pub claimed_ms: i64,
+    /// `at_most_once`.
+    pub once: bool,
 }
 
 impl Running {
@@ -84,6 +86,7 @@ fn running_of(row: &PgRow) -> Result<Running> {
         waiting_since_ms: at(row, 15)?,
         parked_ms: at(row, 16)?,
         claimed_ms: at::<Option<i64>>(row, 17)?.unwrap_or(0),
+        once: at::<i64>(row, 18)? == 1,
     })
 }
 

@@ -163,7 +163,8 @@ async fn write(tx: &mut Tx, new: &[Accepted<'_>]) -> Res<()> {
         .arg(new.iter().map(due).collect::<Vec<Option<i64>>>())
         .arg(new.iter().map(|new| new.job.deadline_ms).collect::<Vec<Option<i64>>>())
         .arg(new.iter().map(|new| i64::from(new.job.first_seq.max(1))).collect::<Vec<i64>>())
-        .arg(new.iter().map(told).collect::<Vec<i64>>());
+        .arg(new.iter().map(told).collect::<Vec<i64>>())
+        .arg(new.iter().map(|new| i64::from(new.job.once)).collect::<Vec<i64>>());
     tx.run(stmt).await?;
     for new in new {
         super::ends::inbox(tx, new.job.id, &new.job.carried).await?;

@@ -33,6 +33,8 @@ pub(super) struct Running {
     pub paused: bool,
     /// Something joined its transcript from outside.
     pub told: bool,
+    /// `at_most_once`.
+    pub once: bool,
 }
 
 impl Running {
@@ -88,6 +90,7 @@ pub(super) fn running_of(row: &SqliteRow) -> Result<Running> {
         claimed_ms: at::<Option<i64>>(row, 18)?.unwrap_or(0),
         paused: at::<Option<i64>>(row, 19)?.is_some(),
         told: at::<i64>(row, 20)? == 1,
+        once: at::<i64>(row, 21)? == 1,
     })
 }
 

@@ -40,9 +40,11 @@ pub(super) async fn rescue(tx: &mut Tx<'_>, request: &Rescue) -> Result<Rescued>
         known.return_probe(turn.in_hand(), None, now_ms);
         let lost = turn.lost.saturating_add(1);
         let executions = turn.executions.saturating_add(1);
+        // A send starts with its permit, so one that waits in place has nothing on the wire and may go back.
+        let may_have_been_sent = turn.once && turn.in_flight;
         if turn.cancel_ms.is_some() {
             ends.push(cancelled(turn, now_ms)?);
-        } else if lost >= request.lost_in_a_row || executions >= request.executions {
+        } else if may_have_been_sent || lost >= request.lost_in_a_row || executions >= request.executions {
             rescued.failed += 1;
             ends.push(End {
                 job_id: turn.job_id,

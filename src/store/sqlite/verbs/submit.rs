@@ -135,6 +135,7 @@ async fn write(tx: &mut Tx<'_>, accepted: &[Accepted<'_>]) -> Result<()> {
             .bind(due_ms)
             .bind(job.deadline_ms)
             .bind(i64::from(!job.carried.is_empty()))
+            .bind(i64::from(job.once))
     })
     .await?;
     let carried: Vec<(JobId, i64, &InboxRow)> = accepted.iter().flat_map(|new| numbered(new.job)).collect();
