@@ -1,7 +1,7 @@
 //! From a submitted text to a job that the store can take: the spec validated, its provider found among the configured
 //! ones, its instants fixed.
 
-use super::{JobSpec, SpecError, next_call};
+use super::{JobSpec, SpecError, limits, next_call};
 use crate::config::{Config, Key, Provider};
 use crate::recovery::{Delivery, Policy};
 use crate::store::{History, JobId, LaneKey, NewJob, ScopeKey};
@@ -96,6 +96,12 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
         }
         (beside, within) => beside.or(within),
     };
+    // One that was given beside the job is held to what one within it is held to.
+    let wrong = |key: &String| key.len() > limits::KEY_BYTES || key.chars().any(char::is_control);
+    if job.idempotency_key.as_ref().is_some_and(wrong) {
+        let problem = format!("must have at most {} bytes and no control characters", limits::KEY_BYTES);
+        return Err(SpecError::new("/idempotency_key", problem));
+    }
     Ok(job)
 }
 
@@ -204,6 +210,11 @@ mod tests {
         assert_eq!(accept(text, &one, NOW_MS, Some("own".into())).unwrap().idempotency_key.as_deref(), Some("own"));
         let clash = accept(text, &one, NOW_MS, Some("other".into())).unwrap_err();
         assert_eq!(clash.at, "/idempotency_key");
+        let keyless = r#"{"model":"m","input":"x"}"#;
+        let beside = |key: String| accept(keyless, &one, NOW_MS, Some(key)).map(|_| ()).map_err(|error| error.at);
+        assert_eq!(beside("k".repeat(limits::KEY_BYTES)), Ok(()));
+        assert_eq!(beside("k".repeat(limits::KEY_BYTES + 1)), Err("/idempotency_key".to_owned()));
+        assert_eq!(beside("a\0".to_owned()), Err("/idempotency_key".to_owned()));
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod first {
             a_name_is_one_schedule,
             what_is_due_is_due_in_order_and_what_is_paused_is_not,
             an_instant_is_fired_once_whoever_tries,
+            what_a_clock_that_was_ahead_passed_over_is_taken_back,
             instants_are_run_in_order_each_with_what_came_of_it,
             a_run_by_hand_moves_nothing_and_takes_its_instant,
             a_fired_job_goes_in_as_any_other,

@@ -488,7 +488,9 @@ impl<H: Harness> World<'_, H> {
             Posted::AlreadyFinal(_) => {
                 prop_assert!(self.finals.contains_key(&id) || self.cancelled.contains(&id));
             }
-            other @ (Posted::Conflict | Posted::Unknown) => prop_assert!(false, "{other:?}"),
+            Posted::Conflict | Posted::NoTurnLeft | Posted::Unknown => {
+                prop_assert!(false, "it is live, and its key new")
+            }
         }
         Ok(())
     }
