@@ -101,6 +101,7 @@ fn redacted(check: impl FnOnce()) {
         // Where a cell is cut depends on how long the moments beside it are.
         (r"(until AT \(in SOME\)).*…", "$1 …"),
         (r"[^\s…]+…", "…"),
+        (r"…( 1[0-9]{9}\b|[^\s…]+)", "…"),
         (r" {2,}", "  "),
     ]}, { check() });
 }
