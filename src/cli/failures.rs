@@ -190,7 +190,12 @@ fn show(rows: &[FailureRow], now_ms: i64, out: &mut Out) -> Result<(), Trouble> 
     Ok(())
 }
 
-fn show_counts((dimension, args): (Dimension, &FailuresArgs), counts: &[CountRow], now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+fn show_counts(
+    (dimension, args): (Dimension, &FailuresArgs),
+    counts: &[CountRow],
+    now_ms: i64,
+    out: &mut Out,
+) -> Result<(), Trouble> {
     let mut table = Table::new(&[
         (dimension.head(), Align::Flexible),
         ("FAILED", Align::Right),

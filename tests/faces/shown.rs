@@ -106,6 +106,7 @@ pub fn redacted_too(more: &[(&str, &str)], check: impl FnOnce()) {
         // Where a cell is cut depends on how long the moments beside it are.
         (r"(until AT \(in SOME\)).*…", "$1 …"),
         (r"[^\s…]+…", "…"),
+        (r"…( 1[0-9]{9}\b|[^\s…]+)", "…"),
         (r" {2,}", "  "),
     ];
     insta::with_settings!({filters => [more, &all].concat()}, { check() });
