@@ -8,7 +8,7 @@ mod open;
 mod power;
 mod statements;
 
-use harness::fresh;
+pub(crate) use harness::fresh;
 
 crate::suite!(super::fresh);
 
