@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::sim::{Counts, Scenario, ScenarioError, Sim, SimOptions};
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +20,10 @@ pub struct SimArgs {
     /// A scenario file, or a built-in one: calm, metered, demo
     #[arg(long, value_name = "FILE|NAME", default_value = "calm")]
     scenario: String,
-    /// The port on the loopback address; 0 takes a free one
+    /// The address to listen on: any but the loopback's lets other machines in
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 7172)]
     port: u16,
     /// The seed, over the scenario's
@@ -37,14 +41,14 @@ pub fn run(args: &SimArgs, out: &mut Out) -> Result<Exit, Trouble> {
         scenario = scenario.with_seed(seed);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(scenario, args.port, out))
+    runtime.block_on(serve(scenario, SocketAddr::new(args.host, args.port), out))
 }
 
-async fn serve(scenario: Scenario, port: u16, out: &mut Out) -> Result<Exit, Trouble> {
+async fn serve(scenario: Scenario, bind: SocketAddr, out: &mut Out) -> Result<Exit, Trouble> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let (name, seed) = (scenario.name.clone(), scenario.seed);
-    let options = SimOptions { bind: format!("127.0.0.1:{port}"), clock: Clock::system() };
+    let options = SimOptions { bind: bind.to_string(), clock: Clock::system() };
     let sim = Sim::start(scenario, options).await.map_err(|error| {
         let why = &error.source;
         Trouble::new(Kind::Unreachable, format!("{error}: {why}; --port takes another, 0 a free one"))

@@ -71,6 +71,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tx::{Db, Tries};
 use verbs::{Output, Request};
 
+/// Connections for renewals of leases.
+const LEASES: u32 = 1;
 /// How often the offset to the database's clock is measured anew.
 const MEASURE: Duration = Duration::from_secs(30);
 
@@ -98,6 +100,8 @@ struct Groups {
 #[derive(Debug)]
 struct Core {
     db: Db,
+    /// For renewals of leases alone: everything else may be waiting for locks, with every connection there is.
+    leases: Db,
     clock: Clock,
     changes: Changes,
 }
@@ -122,7 +126,8 @@ impl Core {
             return Ok(Output::Claimed(turns));
         }
         verbs::prepare(&self.db, &[request]).await?;
-        let mut tx = self.db.write().await?;
+        let db = if matches!(request, Request::Heartbeat(..)) { &self.leases } else { &self.db };
+        let mut tx = db.write().await?;
         match verbs::run(&mut tx, request).await {
             Ok(output) => {
                 let moved = tx.moved;
@@ -170,7 +175,8 @@ impl Postgres {
         migrate::verify(url, &options).await?;
         let pool = Pool::new(connect, options);
         let db = Db { pool, cache: Arc::new(Cache::default()), url: shown(url).into() };
-        let core = Arc::new(Core { db, clock, changes: Changes::new() });
+        let leases = Db { pool: db.pool.beside(LEASES), ..db.clone() };
+        let core = Arc::new(Core { db, leases, clock, changes: Changes::new() });
         core.measure().await.map_err(|fault| core.db.told(fault))?;
         let stop = CancellationToken::new();
         core.changes.run(&core.db, &stop);
@@ -486,5 +492,6 @@ impl Store for Postgres {
         }
         self.0.stop.cancel();
         self.0.core.db.pool.close().await;
+        self.0.core.leases.pool.close().await;
     }
 }

@@ -1,13 +1,15 @@
 //! One drill from its plan to its verdict.
 
 use crate::faults::{self, Deed, Fault, FaultLog, Kind};
-use crate::fleet::{Register, Role, Slot, freeze};
+use crate::fleet::{Life, Register, Role, Slot, freeze};
 use crate::now_ms;
-use crate::place::Place;
+use crate::place::{Place, migrate};
+use crate::postgres::Server;
 use crate::provider::{HARSH, Provider};
 use crate::submit::{Acknowledged, MANNERS, Submitter};
 use crate::verdict::{self, Evidence};
 use crate::watch::Watch;
+use reprieve::clock::SKEW_VARIABLE;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +18,10 @@ use tokio::time::Instant;
 
 /// As short as a lease may be.
 pub const LEASE_MS: u64 = 3_000;
+/// The worker that reaches its server through the proxy.
+const PROXIED: usize = 1;
+/// Workers whose clocks are wrong, and by how much.
+const WRONG_CLOCKS: [(usize, &str); 2] = [(2, "1h"), (3, "-1h")];
 /// A thawed worker has noticed within this, whatever the machine is busy with.
 const NOTICES: Duration = Duration::from_secs(20);
 /// After the last fault something ends at least this often, or the drill hangs.
@@ -32,13 +38,13 @@ pub struct Drill {
 
 impl Drill {
     /// The gate's short form, or what `scripts/chaos` asks for.
-    pub fn asked_for() -> Self {
+    pub fn asked_for(short_jobs: u64) -> Self {
         let number = |name: &str, short: u64| {
             std::env::var(name).map_or(short, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
         };
         Self {
             seconds: number("REPRIEVE_CHAOS_SECONDS", 24),
-            jobs: usize::try_from(number("REPRIEVE_CHAOS_JOBS", 1_500)).unwrap(),
+            jobs: usize::try_from(number("REPRIEVE_CHAOS_JOBS", short_jobs)).unwrap(),
             seed: number("REPRIEVE_CHAOS_SEED", 1),
             workers: usize::try_from(number("REPRIEVE_CHAOS_WORKERS", 4)).unwrap(),
         }
@@ -75,9 +81,23 @@ pub async fn run(place: Place, drill: Drill) {
     let config = place.configure("reprieve", &place.database, &provider.url, LEASE_MS);
     let log = Arc::<FaultLog>::default();
     let register = Arc::<Register>::default();
+    if place.server.is_some() {
+        migrate(place.dir(), &config).await;
+    }
+    let through_proxy = place
+        .proxy
+        .as_ref()
+        .map(|proxy| place.configure("proxied", &Server::url("127.0.0.1", proxy.port), &provider.url, LEASE_MS));
     let mut slots = Vec::new();
     for n in 0..drill.workers {
-        let role = role(&format!("worker {n}"), &config, &["worker"]);
+        let config = through_proxy.as_ref().filter(|_| n == PROXIED).unwrap_or(&config);
+        let mut role = role(&format!("worker {n}"), config, &["worker"]);
+        // On a file everybody's clock is the machine's; a server's clock is measured by each.
+        if let Some((_, skew)) = WRONG_CLOCKS.iter().find(|(slot, _)| *slot == n && place.server.is_some()) {
+            role.environment.push((SKEW_VARIABLE.to_owned(), (*skew).to_owned()));
+            let (from_ms, until_ms) = (now_ms(), now_ms());
+            log.add(Fault { kind: Kind::WrongClock, life: None, from_ms, until_ms });
+        }
         slots.push(Slot::start(role, place.dir(), Arc::clone(&register)));
     }
     slots.push(Slot::start(role("front", &config, &["serve", "--no-worker"]), place.dir(), Arc::clone(&register)));
@@ -85,6 +105,10 @@ pub async fn run(place: Place, drill: Drill) {
     let field = Field { place: &place, slots: &slots, log: &log, zombies: std::sync::Mutex::default() };
     if let Err(why) = &place.disk {
         log.not_run(Kind::DiskFull, &format!("a small file system cannot be mounted: {why}"));
+    }
+
+    if place.server.is_none() {
+        log.not_run(Kind::WrongClock, "all processes go by this machine's clock");
     }
 
     let (known, (), ()) = tokio::join!(
@@ -130,7 +154,7 @@ pub async fn run(place: Place, drill: Drill) {
 fn role(name: &str, config: &Path, arguments: &[&str]) -> Role {
     let config = config.to_str().unwrap();
     let arguments = ["--config", config].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-    Role { name: name.to_owned(), arguments, environment: Vec::new() }
+    Role { name: name.to_owned(), enter: Vec::new(), arguments, environment: Vec::new() }
 }
 
 /// All submitters at once, over the first two thirds of the drill.
@@ -177,7 +201,8 @@ impl Field<'_> {
             match planned.deed {
                 Deed::Stop { slot, for_ms } => self.stop(&self.slots[slot], for_ms).await,
                 Deed::FillDisk { for_ms } => self.fill(for_ms).await,
-                Deed::Restart | Deed::HalfOpen { .. } => {}
+                Deed::Restart => self.restart(),
+                Deed::HalfOpen { for_ms } => self.half_open(for_ms).await,
             }
         }
     }
@@ -193,16 +218,43 @@ impl Field<'_> {
         let before = life.claims();
         let (from_ms, until_ms) = freeze(&life, for_ms).await;
         self.log.add(Fault { kind: Kind::Stop, life: Some(number), from_ms, until_ms });
-        let noticed = life.claims_anew(before, NOTICES).await;
-        {
-            let mut zombies = self.zombies.lock().unwrap();
-            if noticed {
-                zombies.began_anew += 1;
-            } else {
-                zombies.unnoticed.push(format!("{} after {for_ms} ms:\n{}", slot.name, life.tail()));
-            }
+        self.began_anew(slot, &life, before, for_ms).await;
+        slot.spared.store(false, Ordering::Relaxed);
+    }
+
+    fn restart(&self) {
+        let Some(server) = &self.place.server else { return };
+        let from_ms = now_ms();
+        let came_up = tokio::task::block_in_place(|| server.bounce());
+        assert!(came_up, "the server does not start again");
+        self.log.add(Fault { kind: Kind::Restart, life: None, from_ms, until_ms: now_ms() });
+    }
+
+    async fn half_open(&self, for_ms: u64) {
+        let (Some(proxy), Some(slot)) = (&self.place.proxy, self.slots.get(PROXIED)) else { return };
+        slot.spared.store(true, Ordering::Relaxed);
+        let (number, life) = slot.life().await;
+        let claims = life.claims_anew(0, NOTICES).await;
+        let (before, from_ms) = (life.claims(), now_ms());
+        proxy.swallow();
+        tokio::time::sleep(Duration::from_millis(for_ms)).await;
+        proxy.reset();
+        self.log.add(Fault { kind: Kind::HalfOpen, life: Some(number), from_ms, until_ms: now_ms() });
+        if claims {
+            self.began_anew(slot, &life, before, for_ms).await;
         }
         slot.spared.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether one whose lease must have lapsed begins again under a new id.
+    async fn began_anew(&self, slot: &Slot, life: &Life, before: usize, for_ms: u64) {
+        let noticed = life.claims_anew(before, NOTICES).await;
+        let mut zombies = self.zombies.lock().unwrap();
+        if noticed {
+            zombies.began_anew += 1;
+        } else {
+            zombies.unnoticed.push(format!("{} after {for_ms} ms:\n{}", slot.name, life.tail()));
+        }
     }
 
     async fn fill(&self, for_ms: u64) {
@@ -216,6 +268,9 @@ impl Field<'_> {
             tokio::task::block_in_place(|| disk.fill());
         }
         disk.free();
+        if let Some(server) = &self.place.server {
+            tokio::task::block_in_place(|| server.up());
+        }
         self.log.add(Fault { kind: Kind::DiskFull, life: None, from_ms, until_ms: now_ms() });
     }
 }

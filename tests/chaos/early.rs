@@ -4,7 +4,7 @@
 //! commit is known to nobody; a send whose permit was committed before the refusal was is on the wire. Both are counted
 //! apart, and bounded; what is neither is a fault.
 
-use crate::facts::{Facts, Heard};
+use crate::facts::{Facts, Heard, Record};
 use crate::faults::Fault;
 use reprieve::sim::{LogEntry, Outcome};
 use sha2::{Digest, Sha256};
@@ -20,8 +20,14 @@ const LONGEST_MS: i64 = 3_500;
 pub struct Early {
     /// A refusal stood that nobody who lives has heard.
     pub unheard: u64,
-    /// Permitted before the refusal was committed.
+    /// The refusal was on its way to whoever wrote it down, or its commit was.
     pub on_the_wire: u64,
+    /// The latest of their permits, counted from the receipt of the refusal.
+    pub latest_ms: i64,
+    /// The database was away between the refusal and its commit.
+    pub away: u64,
+    /// By an execution that was lost, after its first send: when that was permitted is known to nobody.
+    pub by_the_lost: u64,
     /// Neither.
     pub faults: Vec<String>,
     /// Refusals that were written down nowhere: answered to a process that did not live to commit them.
@@ -67,11 +73,17 @@ pub fn classify(
     }
     let mut sorted = Early { unheard_refusals: unheard.len() as u64, ..Early::default() };
     for entry in entries.values().filter(|entry| entry.early || entry.doomed) {
-        let covering = facts.heard.iter().filter(|heard| {
+        let in_scope = facts.heard.iter().filter(|heard| {
             let same = heard.account || format!("m-{}", facts.model(&heard.job)) == entry.model;
-            same && heard.received_ms <= entry.at_ms && heard.resume_ms > entry.at_ms
+            same && heard.received_ms <= entry.at_ms + MARGIN_MS && heard.resume_ms > entry.at_ms
         });
-        let Some(known_ms) = covering.map(|heard| heard.received_ms).min() else {
+        // From the answer's leaving to its receipt nobody can know of it.
+        let known_ms = in_scope.map(|heard| heard.received_ms).min();
+        if known_ms.is_some_and(|known_ms| known_ms > entry.at_ms) {
+            sorted.on_the_wire += 1;
+            continue;
+        }
+        let Some(known_ms) = known_ms else {
             let explains = |refusal: &&&LogEntry| {
                 let before_ms = entry.at_ms - refusal.at_ms;
                 (0..LONGEST_MS).contains(&before_ms)
@@ -84,16 +96,21 @@ pub fn classify(
             }
             continue;
         };
-        let Some(permit_ms) = permit(facts, askers, entry) else {
-            // Its sender did not live to write it down.
-            sorted.on_the_wire += 1;
+        let Some((permit_ms, number)) = permit(facts, askers, entry) else {
+            sorted.by_the_lost += 1;
             continue;
         };
         let away = faults
             .iter()
             .any(|fault| fault.kind.hits_all() && fault.overlaps(known_ms - lease_ms - 2_000, permit_ms + MARGIN_MS));
-        if permit_ms <= known_ms + MARGIN_MS || away {
+        // Where the number of the permit is known, nothing is left to margins: it was drawn after the hold's, or before.
+        let held = |number: i64| facts.holds.iter().any(|hold| hold.refuses(&entry.model, number, permit_ms));
+        let in_order = number.is_some_and(|number| !held(number));
+        if in_order || (number.is_none() && permit_ms <= known_ms + MARGIN_MS) {
             sorted.on_the_wire += 1;
+            sorted.latest_ms = sorted.latest_ms.max(permit_ms - known_ms);
+        } else if away {
+            sorted.away += 1;
         } else {
             sorted
                 .faults
@@ -103,10 +120,15 @@ pub fn classify(
     sorted
 }
 
-/// When the send that arrived as `entry` was permitted, by the ledger.
-fn permit(facts: &Facts, askers: &HashMap<String, Vec<&str>>, entry: &LogEntry) -> Option<i64> {
+/// When the send that arrived as `entry` was permitted, by the ledger: of a lost execution only its claim is known, which
+/// permits its first send. With it the permit's number, where that is known.
+fn permit(facts: &Facts, askers: &HashMap<String, Vec<&str>>, entry: &LogEntry) -> Option<(i64, Option<i64>)> {
     let jobs = askers.get(&entry.question)?;
     let near = |started_ms: i64| (started_ms - 20..started_ms + 2_500).contains(&entry.at_ms);
     let sends = facts.sends.iter().filter(|send| jobs.contains(&send.job.as_str()) && near(send.started_ms));
-    sends.max_by_key(|send| send.started_ms).map(|send| send.permit_ms)
+    let sent = sends.max_by_key(|send| send.started_ms);
+    let sent = sent.map(|send| (send.permit_ms, (send.n == 1).then_some(send.fence)));
+    let of_lost = |record: &&Record| record.outcome == "lost" && jobs.contains(&record.job.as_str());
+    let claims = facts.records.iter().filter(of_lost).filter(|record| near(record.started_ms));
+    sent.or_else(|| claims.map(|record| (record.started_ms, Some(record.fence))).max())
 }

@@ -25,6 +25,9 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub struct Send {
     pub job: String,
+    /// Of the first send of an execution it is also the number of its permit.
+    pub fence: i64,
+    pub n: i64,
     pub permit_ms: i64,
     pub started_ms: i64,
 }
@@ -39,12 +42,26 @@ pub struct Heard {
     pub account: bool,
 }
 
+/// A hold that nothing extended. Holds and permits are numbered by one sequence, in the order of their commits.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// Empty: the whole account's.
+    pub model: String,
+    pub opened_ms: i64,
+    pub until_ms: i64,
+    /// When it was opened, or dated again, in that order.
+    pub number: i64,
+    /// After every instant where it stands.
+    pub ended_ms: i64,
+}
+
 pub struct Facts {
     pub jobs: HashMap<String, Job>,
     pub keys: i64,
     pub records: Vec<Record>,
     pub sends: Vec<Send>,
     pub heard: Vec<Heard>,
+    pub holds: Vec<Hold>,
     /// How often jobs were counted as ended, by state.
     pub counted: BTreeMap<String, i64>,
     /// Replaced sends written under a fence after its turn had been taken back.
@@ -57,7 +74,11 @@ const KEYS: &str = "SELECT CAST(count(*) AS TEXT) FROM jobs WHERE key IS NOT NUL
 const RECORDS: &str =
     "SELECT {id:job_id}, CAST(fence AS TEXT), outcome, CAST(started_ms AS TEXT), CAST(ended_ms AS TEXT)
      FROM turn_records";
-const SENDS: &str = "SELECT {id:job_id}, CAST(permit_ms AS TEXT), CAST(started_ms AS TEXT) FROM all_sends";
+const SENDS: &str = "SELECT {id:job_id}, CAST(fence AS TEXT), CAST(n AS TEXT), CAST(permit_ms AS TEXT),
+     CAST(started_ms AS TEXT) FROM all_sends";
+const HOLDS: &str = "SELECT s.model, CAST(h.opened_ms AS TEXT), CAST(h.until_ms AS TEXT), CAST(h.dated_no AS TEXT),
+     CAST(coalesce(h.ended_ms, 9000000000000) AS TEXT)
+     FROM holds AS h JOIN scopes AS s ON s.scope_id = h.scope_id WHERE h.extended = 0 AND h.until_ms IS NOT NULL";
 const HEARD: &str = "SELECT {id:job_id}, CAST(received_ms AS TEXT), CAST(coalesce(resume_at_ms, 0) AS TEXT), cause
      FROM reset_evidence WHERE cause IN ('rate_limit', 'usage_limit')";
 const COUNTED: &str =
@@ -68,9 +89,9 @@ const BY_ZOMBIES: &str = "SELECT CAST(count(*) AS TEXT) FROM sends AS s
 
 impl Facts {
     pub async fn of(ledger: &Ledger) -> Self {
-        let queries = [JOBS, KEYS, RECORDS, SENDS, HEARD, COUNTED, BY_ZOMBIES].map(str::to_owned);
-        let answers: [Vec<Texts>; 7] = ledger.in_one_snapshot(&queries).await.unwrap().try_into().unwrap();
-        let [jobs, keys, records, sends, heard, counted, by_zombies] = answers;
+        let queries = [JOBS, KEYS, RECORDS, SENDS, HEARD, COUNTED, BY_ZOMBIES, HOLDS].map(str::to_owned);
+        let answers: [Vec<Texts>; 8] = ledger.in_one_snapshot(&queries).await.unwrap().try_into().unwrap();
+        let [jobs, keys, records, sends, heard, counted, by_zombies, holds] = answers;
         let number = |text: &String| text.parse::<i64>().unwrap();
         Self {
             jobs: jobs.iter().map(|row| (row[0].clone(), Job::of(row))).collect(),
@@ -87,7 +108,13 @@ impl Facts {
                 .collect(),
             sends: sends
                 .iter()
-                .map(|row| Send { job: row[0].clone(), permit_ms: number(&row[1]), started_ms: number(&row[2]) })
+                .map(|row| Send {
+                    job: row[0].clone(),
+                    fence: number(&row[1]),
+                    n: number(&row[2]),
+                    permit_ms: number(&row[3]),
+                    started_ms: number(&row[4]),
+                })
                 .collect(),
             heard: heard
                 .iter()
@@ -98,6 +125,16 @@ impl Facts {
                     account: row[3] == "usage_limit",
                 })
                 .collect(),
+            holds: holds
+                .iter()
+                .map(|row| Hold {
+                    model: row[0].clone(),
+                    opened_ms: number(&row[1]),
+                    until_ms: number(&row[2]),
+                    number: number(&row[3]),
+                    ended_ms: number(&row[4]),
+                })
+                .collect(),
             counted: counted.iter().map(|row| (row[0].clone(), number(&row[1]))).collect(),
             by_zombies: number(&by_zombies[0][0]),
         }
@@ -106,6 +143,15 @@ impl Facts {
     /// The model of a job's question: `m-N`.
     pub fn model(&self, job: &str) -> usize {
         self.jobs[job].n % 5
+    }
+}
+
+impl Hold {
+    /// Whether a permit of this number and instant should not have been given.
+    pub fn refuses(&self, model: &str, number: i64, permit_ms: i64) -> bool {
+        let same = self.model.is_empty() || self.model == model;
+        let stands = (self.opened_ms..self.until_ms.min(self.ended_ms)).contains(&permit_ms);
+        same && stands && number > self.number
     }
 }
 

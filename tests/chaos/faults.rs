@@ -4,7 +4,6 @@ use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-#[expect(dead_code, reason = "a server's faults come with the server")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// SIGKILL; restarted at once.

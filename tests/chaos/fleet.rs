@@ -17,6 +17,11 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A process that ended by itself (its database is away) is started again after this long.
 const AGAIN: Duration = Duration::from_millis(100);
+/// What a process says when a fault has struck it.
+const FELT: [&str; 5] =
+    ["disk is full", "is locked", "cannot be reached", "the lease ran out", "the lease was taken back"];
+/// Lines of trouble that are kept, the latest.
+const TROUBLES: usize = 12;
 /// Lines of a process's log that are kept, its latest.
 const TAIL: usize = 60;
 
@@ -37,6 +42,10 @@ struct Heard {
     /// Ends that it found void.
     void: u64,
     panics: Vec<String>,
+    /// Lines with each of [`FELT`].
+    felt: [u64; FELT.len()],
+    /// What it said of its lease and of a database that did not do as it was told.
+    troubles: VecDeque<String>,
     tail: VecDeque<String>,
 }
 
@@ -55,12 +64,30 @@ impl Register {
         self.workers.lock().unwrap().get(worker).copied()
     }
 
+    /// What a life said of its lease and its database.
+    pub fn troubles(&self, life: usize) -> String {
+        let lives = self.lives.lock().unwrap();
+        let Some(life) = lives.get(life) else { return String::new() };
+        life.heard.borrow().troubles.iter().fold(String::new(), |all, line| all + "\n        " + line)
+    }
+
     pub fn lives(&self) -> usize {
         self.lives.lock().unwrap().len()
     }
 
     pub fn void(&self) -> u64 {
         self.lives.lock().unwrap().iter().map(|life| life.heard.borrow().void).sum()
+    }
+
+    /// How often processes said of the faults that they met them.
+    pub fn felt(&self) -> String {
+        let mut sums = [0; FELT.len()];
+        for life in self.lives.lock().unwrap().iter() {
+            for (sum, n) in sums.iter_mut().zip(life.heard.borrow().felt) {
+                *sum += n;
+            }
+        }
+        FELT.iter().zip(sums).map(|(words, n)| format!("{n} × `{words}`")).collect::<Vec<_>>().join(", ")
     }
 
     pub fn panics(&self) -> Vec<String> {
@@ -97,6 +124,8 @@ enum Order {
 #[derive(Clone, Debug)]
 pub struct Role {
     pub name: String,
+    /// What stands in front of the command (`ip netns exec …`), or nothing.
+    pub enter: Vec<String>,
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
 }
@@ -189,14 +218,22 @@ async fn supervise(
 
 /// `reprieve`, with nothing of our own environment.
 pub fn reprieve(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    entered(&[], dir)
+}
+
+/// The same behind `enter`.
+pub fn entered(enter: &[String], dir: &Path) -> Command {
+    let own = env!("CARGO_BIN_EXE_reprieve").to_owned();
+    let words: Vec<&String> = enter.iter().chain([&own]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
     command.current_dir(dir).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.kill_on_drop(true);
     command
 }
 
 fn born(role: &Role, dir: &Path, register: &Arc<Register>) -> (usize, Arc<Life>, Child) {
-    let mut command = reprieve(dir);
+    let mut command = entered(&role.enter, dir);
     command.args(&role.arguments).envs(role.environment.iter().cloned());
     command.env("REPRIEVE_LOG", "warn,reprieve::worker=info");
     let mut child = command.spawn().unwrap();
@@ -251,8 +288,17 @@ impl Heard {
         if line.contains("ends of turns that had been taken back") {
             self.void += field(&line, "stale=").and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0);
         }
+        for (n, words) in self.felt.iter_mut().zip(FELT) {
+            *n += u64::from(line.contains(words));
+        }
         if line.contains("panicked") {
             self.panics.push(line.clone());
+        }
+        if line.contains("lease") || line.contains("error=") {
+            if self.troubles.len() == TROUBLES {
+                self.troubles.pop_front();
+            }
+            self.troubles.push_back(line.clone());
         }
         if self.tail.len() == TAIL {
             self.tail.pop_front();

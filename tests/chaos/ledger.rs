@@ -2,6 +2,10 @@
 
 use crate::contradictions::CONTRADICTIONS;
 use sqlx::{AssertSqlSafe, Connection, Row};
+use std::time::Duration;
+
+/// A server that does not answer is away.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A row whose columns were all cast to text; null is empty.
 pub type Texts = Vec<String>;
@@ -10,6 +14,7 @@ pub type Texts = Vec<String>;
 #[derive(Clone, Debug)]
 pub enum Ledger {
     Sqlite(String),
+    Postgres(String),
 }
 
 pub type Res<T> = Result<T, sqlx::Error>;
@@ -24,6 +29,7 @@ impl Ledger {
             text += before;
             text += &match self {
                 Self::Sqlite(_) => format!("lower(hex({column}))"),
+                Self::Postgres(_) => format!("replace(CAST({column} AS TEXT), '-', '')"),
             };
             rest = after;
         }
@@ -50,6 +56,20 @@ impl Ledger {
                 sqlx::query("COMMIT").execute(&mut conn).await?;
                 conn.close().await?;
             }
+            Self::Postgres(url) => {
+                let mut conn = tokio::time::timeout(PATIENCE, sqlx::PgConnection::connect(url))
+                    .await
+                    .map_err(|_| sqlx::Error::PoolTimedOut)??;
+                let begin = "SET search_path TO reprieve; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+                sqlx::raw_sql(begin).execute(&mut conn).await?;
+                for query in queries {
+                    let rows = sqlx::query(AssertSqlSafe(self.dialect(query))).fetch_all(&mut conn).await?;
+                    let text = |row: &sqlx::postgres::PgRow, n| row.get::<Option<String>, _>(n).unwrap_or_default();
+                    answers.push(rows.iter().map(|row| (0..row.len()).map(|n| text(row, n)).collect()).collect());
+                }
+                sqlx::query("COMMIT").execute(&mut conn).await?;
+                conn.close().await?;
+            }
         }
         Ok(answers)
     }
@@ -58,6 +78,8 @@ impl Ledger {
     pub async fn contradictions(&self) -> Res<Vec<String>> {
         let mut queries: Vec<String> = CONTRADICTIONS.iter().map(|query| (*query).to_owned()).collect();
         match self {
+            // Its foreign keys it checks itself.
+            Self::Postgres(_) => queries.retain(|query| !query.contains("pragma_")),
             Self::Sqlite(_) => queries.push("SELECT * FROM pragma_quick_check WHERE quick_check <> 'ok'".to_owned()),
         }
         Ok(self.in_one_snapshot(&queries).await?.into_iter().flatten().flatten().collect())

@@ -18,10 +18,13 @@ mod facts;
 mod faults;
 mod fleet;
 mod ledger;
+mod netns;
 mod place;
+mod postgres;
 mod provider;
 mod proxy;
 mod submit;
+mod table;
 mod verdict;
 mod watch;
 
@@ -39,6 +42,22 @@ static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(())
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_keeps_its_promises_under_violence() {
     let _turn = ONE_AT_A_TIME.lock().await;
-    let drill = Drill::asked_for();
+    let drill = Drill::asked_for(1_500);
     drill::run(Place::sqlite(drill.megabytes()), drill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_keeps_its_promises_under_violence() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let drill = Drill::asked_for(1_000);
+    drill::run(Place::postgres(drill.megabytes() * 2).await, drill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_cut_off_from_its_database_and_healed_loses_and_doubles_nothing() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    match netns::Namespaces::make() {
+        Ok(namespaces) => netns::run(&namespaces).await,
+        Err(why) => println!("NOT RUN: two network namespaces: {why}"),
+    }
 }

@@ -1,7 +1,7 @@
 //! What the database and the simulator say when all is over, set against what was promised.
 
 use crate::drill::{Drill, LEASE_MS, Zombies};
-use crate::early::{self, Early};
+use crate::early;
 use crate::facts::{Facts, Record};
 use crate::faults::{Fault, Kind};
 use crate::fleet::Register;
@@ -9,6 +9,7 @@ use crate::ledger::Ledger;
 use crate::place::Place;
 use crate::provider::{Heard, client};
 use crate::submit::{Acknowledged, question};
+use crate::table;
 use crate::watch::Seen;
 use reprieve::sim::{Outcome, Stats};
 use serde_json::{Value, json};
@@ -66,11 +67,11 @@ impl Broken {
 
 /// Why executions were lost, and those that nothing explains.
 #[derive(Default)]
-struct Losses {
-    by: BTreeMap<&'static str, usize>,
+pub struct Losses {
+    pub by: BTreeMap<&'static str, usize>,
     /// Whose hand they were in was never seen; a fault overlaps.
-    unattributed: usize,
-    unexplained: Vec<String>,
+    pub unattributed: usize,
+    pub unexplained: Vec<String>,
 }
 
 pub async fn give(place: &Place, evidence: Evidence) {
@@ -96,6 +97,7 @@ pub async fn give(place: &Place, evidence: Evidence) {
         let what = format!("{} early sends by {} unheard refusals", early.unheard, early.unheard_refusals);
         broken.check("no permit while a refusal stands", [what]);
     }
+    broken.check("no permit while a hold stands", permitted_while_held(&facts));
     let contradictions = place.ledger.contradictions().await.unwrap();
     broken.check("the store does not contradict itself", contradictions);
     broken.check("… nor while it is under fire", evidence.seen.contradictions.lock().unwrap().clone());
@@ -108,7 +110,7 @@ pub async fn give(place: &Place, evidence: Evidence) {
     if evidence.heard.forgotten > 0 {
         broken.check("the simulator's log was read whole", [evidence.heard.forgotten.to_string()]);
     }
-    table(&facts, &evidence, &losses, &early, again);
+    table::print(&facts, &evidence, &losses, &early, again);
     let broken: Vec<_> = broken.0.into_iter().filter(|(_, faults)| !faults.is_empty()).collect();
     for (promise, faults) in &broken {
         println!("BROKEN: {promise}: {}", faults.len());
@@ -122,6 +124,16 @@ pub async fn give(place: &Place, evidence: Evidence) {
         evidence.drill.seed,
         broken.iter().map(|(it, _)| it).collect::<Vec<_>>()
     );
+}
+
+/// First sends of executions whose permits were drawn after a hold of their scope, and before its end: by the ledger alone.
+fn permitted_while_held(facts: &Facts) -> Vec<String> {
+    let first = facts.sends.iter().filter(|send| send.n == 1);
+    let is_held = |send: &&crate::facts::Send| {
+        let model = format!("m-{}", facts.model(&send.job));
+        facts.holds.iter().any(|hold| hold.refuses(&model, send.fence, send.permit_ms))
+    };
+    first.filter(is_held).map(|send| format!("{send:?}")).collect()
 }
 
 fn plain(id: &str) -> String {
@@ -224,6 +236,7 @@ fn sent_again(facts: &Facts, evidence: &Evidence, askers: &HashMap<String, Vec<&
 
 fn losses(facts: &Facts, evidence: &Evidence, ledger: &Ledger) -> Losses {
     let mut losses = Losses::default();
+    let mut told: BTreeSet<Option<usize>> = BTreeSet::new();
     let hands = evidence.seen.hands.lock().unwrap();
     for record in facts.records.iter().filter(|record| record.outcome == "lost") {
         let worker = hands.get(&(record.job.clone(), record.fence));
@@ -232,7 +245,10 @@ fn losses(facts: &Facts, evidence: &Evidence, ledger: &Ledger) -> Losses {
             *losses.by.entry(why).or_default() += 1;
             losses.unattributed += usize::from(life.is_none());
         } else {
-            losses.unexplained.push(format!("{record:?} of life {life:?}"));
+            // Its own words, once.
+            let troubles =
+                life.filter(|_| told.insert(life)).map_or_else(String::new, |life| evidence.register.troubles(life));
+            losses.unexplained.push(format!("{record:?} of life {life:?}{troubles}"));
         }
     }
     losses
@@ -254,100 +270,4 @@ fn why(record: &Record, life: Option<usize>, faults: &[Fault], ledger: &Ledger) 
     // One who is frozen in the middle of a commit keeps the file's lock, and nobody can renew.
     let held = matches!(ledger, Ledger::Sqlite(_)) && overlapping(lease_ms).any(|fault| fault.kind == Kind::Stop);
     held.then_some("another frozen with the file's lock")
-}
-
-fn table(facts: &Facts, evidence: &Evidence, losses: &Losses, early: &Early, again: u64) {
-    let mut faults: BTreeMap<Kind, usize> = BTreeMap::new();
-    for fault in &evidence.faults {
-        *faults.entry(fault.kind).or_default() += 1;
-    }
-    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    for job in facts.jobs.values() {
-        let why = if job.error.is_empty() { String::new() } else { format!(" ({})", job.error) };
-        *ends.entry(format!("{}{why}", job.state)).or_default() += 1;
-    }
-    let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
-    for record in &facts.records {
-        *outcomes.entry(&record.outcome).or_default() += 1;
-    }
-    let acknowledged: usize = evidence.known.iter().map(|known| known.keyed.len() + known.unkeyed.len()).sum();
-    let broken_off: u64 = evidence.known.iter().map(|known| known.broken_off).sum();
-    let by_itself = evidence.register.ended_by_itself.lock().unwrap();
-    let main: Vec<_> =
-        evidence.stats.scopes.iter().filter(|scope| scope.key == "sim-main").map(|scope| scope.counts).collect();
-    let sum = |of: fn(&reprieve::sim::Counts) -> u64| main.iter().map(of).sum::<u64>();
-    let drill = evidence.drill;
-    let line = |what: &str, text: String| println!("{what:>22} | {text}");
-    line(
-        "drill",
-        format!(
-            "seed {} · {} workers · faults for {} s · {:.1} s in all",
-            drill.seed,
-            drill.workers,
-            drill.seconds,
-            evidence.took.as_secs_f64()
-        ),
-    );
-    for (kind, count) in &faults {
-        line("fault", format!("{count} × {}", kind.word()));
-    }
-    for (kind, why) in &evidence.not_run {
-        line("NOT RUN", format!("{}: {why}", kind.word()));
-    }
-    line(
-        "processes",
-        format!(
-            "{} lives, {} restarts, {} ends by themselves; {} zombies began anew, {} void ends",
-            evidence.register.lives(),
-            evidence.restarts,
-            by_itself.len(),
-            evidence.zombies.began_anew,
-            evidence.register.void()
-        ),
-    );
-    line(
-        "submissions",
-        format!(
-            "{acknowledged} jobs acknowledged, {} in the database, {broken_off} submissions broken off",
-            facts.jobs.len()
-        ),
-    );
-    line("jobs by end", ends.iter().map(|(end, n)| format!("{n} {end}")).collect::<Vec<_>>().join(", "));
-    line("executions", outcomes.iter().map(|(outcome, n)| format!("{n} {outcome}")).collect::<Vec<_>>().join(", "));
-    line("lost, explained", losses.by.iter().map(|(why, n)| format!("{n} {why}")).collect::<Vec<_>>().join(", "));
-    line(
-        "lost, unexplained",
-        format!("{} ({} of the explained in hands that were not seen)", losses.unexplained.len(), losses.unattributed),
-    );
-    line(
-        "sends",
-        format!(
-            "{} received: {} completed, {} refused, {} failed, {} dropped, {} faulted, {} abandoned",
-            sum(|c| c.received),
-            sum(|c| c.completed),
-            sum(|c| c.refused),
-            sum(|c| c.failed),
-            sum(|c| c.dropped),
-            sum(|c| c.faulted),
-            sum(|c| c.abandoned)
-        ),
-    );
-    line("sent again", format!("{again} answers given in full, and again because their execution was lost"));
-    line(
-        "early",
-        format!(
-            "{} by the simulator, {} doomed: {} behind {} refusals that nobody lived to record, {} on the wire, {} faults",
-            sum(|c| c.early),
-            sum(|c| c.doomed),
-            early.unheard,
-            early.unheard_refusals,
-            early.on_the_wire,
-            early.faults.len()
-        ),
-    );
-    line("drained", format!("{:.1} s after the last fault", evidence.drained_in.as_secs_f64()));
-    for (name, code, tail) in by_itself.iter().take(3) {
-        let last = tail.lines().last().unwrap_or_default();
-        line("ended by itself", format!("{name} ({code:?}): {last}"));
-    }
 }

@@ -140,6 +140,14 @@ impl Pool {
         Self { free, shared: Arc::new(shared) }
     }
 
+    /// Other connections to the same database, this many.
+    pub fn beside(&self, size: u32) -> Self {
+        let free = Arc::new(Semaphore::new(usize::try_from(size).unwrap_or(usize::MAX)));
+        let (connect, options) = (self.shared.connect.clone(), self.shared.options.clone());
+        let shared = Shared { connect, options, home: Mutex::default(), generation: AtomicU64::new(0) };
+        Self { free, shared: Arc::new(shared) }
+    }
+
     pub fn options(&self) -> &OpenOptions {
         &self.shared.options
     }

@@ -2,15 +2,20 @@
 //! statement's time is over, so that a slow one ends where it runs, not only where it is awaited.
 
 use super::error::{self, Waits};
-use crate::store::Result;
+use crate::store::{Error, Result};
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions, Connection, Row, Sqlite, SqliteConnection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Steps of SQLite's machine between two looks at the time: some tens of microseconds.
 const STEPS: i32 = 4_000;
+
+/// Between two looks at a lock that another process has. SQLite's own wait looks ten times a second once it has waited a
+/// while: beside a process that takes the lock again as soon as it has let it go, it finds it free after seconds, and a
+/// worker's lease runs out behind it.
+const LOCK_LOOK: Duration = Duration::from_millis(2);
 
 pub(super) type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
@@ -40,6 +45,19 @@ impl Conn {
     fn arm(&self) {
         let now_ms = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.deadline.store(now_ms.saturating_add(self.waits.statement_ms), Ordering::Relaxed);
+    }
+
+    /// Begins a transaction that writes, waiting for another process's lock.
+    pub async fn begin(&mut self) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            match self.run(sqlx::query("BEGIN IMMEDIATE")).await {
+                Err(Error::Locked { .. }) if since.elapsed() < Duration::from_millis(self.waits.busy_ms) => {
+                    tokio::time::sleep(LOCK_LOOK).await;
+                }
+                begun => return begun.map(|_| ()),
+            }
+        }
     }
 
     /// Rows changed.

@@ -88,6 +88,8 @@ pub(super) async fn writer(url: &str, connect: &SqliteConnectOptions, options: &
     let waits = options.waits();
     let mut conn = Conn::open(connect, waits).await.map_err(|e| at_open(url, &e, waits))?;
     prepare(&mut conn, options).await.map_err(|e| name(url, e))?;
+    // From now on every lock is taken by `Conn::begin`, which does its own waiting.
+    conn.script("PRAGMA busy_timeout = 0").await.map_err(|e| name(url, e))?;
     Ok(conn)
 }
 

@@ -10,7 +10,7 @@ use super::place::Place;
 use super::tx::{Cache, Tx};
 use super::verbs::{self, Output, Request};
 use crate::store::{Completion, Error, NewJob, Result};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// A request and whom to tell.
@@ -19,6 +19,10 @@ pub(super) struct Command {
     pub reply: oneshot::Sender<Result<Output>>,
 }
 
+/// How long the lock is left free between two groups: a little longer than others look for it (`Conn::begin`).
+const COURTESY: Duration = Duration::from_millis(3);
+/// A process that has committed within this is there.
+const COMPANY_KEEPS: Duration = Duration::from_secs(1);
 /// How many rows one group may carry beyond its first command.
 const GROUP_ROWS: usize = 4_000;
 
@@ -32,6 +36,8 @@ pub(super) struct Writer {
     poll: Duration,
     /// Moves when another process has committed.
     data_version: i64,
+    /// When that was last seen.
+    company: Option<Instant>,
 }
 
 /// What runs behind one savepoint: the positions of its commands in the group.
@@ -67,7 +73,7 @@ impl Writer {
         group: usize,
         poll: Duration,
     ) -> Self {
-        Self { conn, place, cache: Cache::default(), commands, changes, group, poll, data_version: 0 }
+        Self { conn, place, cache: Cache::default(), commands, changes, group, poll, data_version: 0, company: None }
     }
 
     /// Runs until every handle is gone or the store is closed, and what was queued is committed.
@@ -82,10 +88,19 @@ impl Writer {
                     let Some(first) = command else { break };
                     let group = self.drain(first);
                     self.commit(group).await;
+                    self.let_others().await;
                 }
             }
         }
         self.conn.close().await;
+    }
+
+    /// Leaves the lock free for a moment, where other processes write and more is queued here: they can take it only while
+    /// nobody has it, and whoever begins again at once keeps them out.
+    async fn let_others(&self) {
+        if !self.commands.is_empty() && self.company.is_some_and(|seen| seen.elapsed() < COMPANY_KEEPS) {
+            tokio::time::sleep(COURTESY).await;
+        }
     }
 
     /// `data_version` of a connection moves on the commits of all others, and all others are other processes' writers.
@@ -94,6 +109,7 @@ impl Writer {
             Ok(version) if version == self.data_version => {}
             Ok(version) => {
                 self.data_version = version;
+                self.company = Some(Instant::now());
                 self.changes.send_modify(|count| *count += 1);
             }
             Err(error) => tracing::debug!(%error, "other processes' commits cannot be seen now"),
@@ -150,7 +166,7 @@ impl Writer {
         moved: &mut bool,
     ) -> std::result::Result<(), Aborted> {
         self.place.check().map_err(Aborted::All)?;
-        self.conn.run(sqlx::query("BEGIN IMMEDIATE")).await.map_err(Aborted::All)?;
+        self.conn.begin().await.map_err(Aborted::All)?;
         match self.units(units, requests, outputs).await {
             Ok(any) => {
                 if let Err(error) = self.conn.run(sqlx::query("COMMIT")).await {

@@ -9,6 +9,7 @@ use reprieve::store::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 const STORES: usize = 4;
 const ROUNDS: usize = 60;
@@ -48,6 +49,38 @@ async fn four_that_do_all_there_is_to_do_never_wait_in_a_circle() {
             .await
             .unwrap();
     assert_eq!(deadlocks, 0);
+}
+
+/// What waits for a contended scope, with every connection there is and its worker's row in its hand, keeps no lease from
+/// being renewed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_renewed_while_every_claim_waits_for_a_scope() {
+    let h = fresh().await;
+    h.store().submit(jobs("m", 9)).await.unwrap();
+    let worker = register(h.store(), T0).await;
+    let mut other = h.connect().await;
+    let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut other).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT * FROM scopes FOR UPDATE").execute(&mut other).await.unwrap();
+    let claims: Vec<_> = (0..8)
+        .map(|_| {
+            let store = h.store().clone();
+            let request = ClaimRequest { worker, queues: Vec::new(), without: Vec::new(), room: 1, now_ms: T0 };
+            tokio::spawn(async move { store.claim(request).await })
+        })
+        .collect();
+    let mut watcher = h.connect().await;
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+    while sqlx::query_scalar::<_, i64>(waits).bind(pid).fetch_one(&mut watcher).await.unwrap() == 0 {}
+    for n in 1..=3 {
+        let renewed = tokio::time::timeout(Duration::from_secs(2), h.store().heartbeat(worker, T0 + n)).await;
+        assert!(matches!(renewed, Ok(Ok(Applied::Done))), "{renewed:?}");
+    }
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    let mut claimed = 0;
+    for claim in claims {
+        claimed += claim.await.unwrap().unwrap().len();
+    }
+    assert!(claimed > 0);
 }
 
 /// Follows the results until all have ended; every id in the order seen.
@@ -119,7 +152,7 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
             store.retire_worker(id, now_ms).await.unwrap();
             id = register(&store, now_ms).await;
         }
-        meddle(&store, n, round, now_ms, &ids, &before).await;
+        Box::pin(meddle(&store, n, round, now_ms, &ids, &before)).await;
         store.fire(firing(schedule, round, n, now_ms)).await.unwrap();
         before = ids;
         for hold in store.holds(Query::default()).await.unwrap().into_iter().take(1) {

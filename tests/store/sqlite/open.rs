@@ -7,6 +7,7 @@ use reprieve::store::sqlite::OpenOptions;
 use reprieve::store::*;
 use sqlx::{Connection, Executor, SqliteConnection};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 async fn refused(url: &str) -> Error {
     Sqlite::open(url, Clock::manual(T0), OpenOptions { busy_ms: 50, ..OpenOptions::default() }).await.unwrap_err()
@@ -101,6 +102,32 @@ async fn many_may_make_one_file_at_once_and_see_each_other() {
         assert_eq!(answers.unwrap().len(), 7);
     }
     assert_eq!(one.overview(T0).await.unwrap().ready, 4 + 8 * 5 * 7);
+}
+
+/// A neighbour that takes the lock again soon after it has let it go keeps nobody out for long: a lease of three seconds is
+/// renewed beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_is_free_for_moments_only_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let store = open(&path, OpenOptions::default()).await.unwrap();
+    let mut neighbour = raw(&path).await;
+    let hogging = tokio::spawn(async move {
+        loop {
+            neighbour.execute("BEGIN IMMEDIATE").await.unwrap();
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            neighbour.execute("COMMIT").await.unwrap();
+            tokio::time::sleep(Duration::from_millis(4)).await;
+        }
+    });
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        let asked = Instant::now();
+        store.takes_writes().await.unwrap();
+        slowest = slowest.max(asked.elapsed());
+    }
+    hogging.abort();
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
 }
 
 #[tokio::test]
