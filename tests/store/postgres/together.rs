@@ -152,7 +152,7 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
             store.retire_worker(id, now_ms).await.unwrap();
             id = register(&store, now_ms).await;
         }
-        meddle(&store, n, round, now_ms, &ids, &before).await;
+        Box::pin(meddle(&store, n, round, now_ms, &ids, &before)).await;
         store.fire(firing(schedule, round, n, now_ms)).await.unwrap();
         before = ids;
         for hold in store.holds(Query::default()).await.unwrap().into_iter().take(1) {
