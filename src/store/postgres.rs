@@ -263,11 +263,6 @@ macro_rules! read {
     }};
 }
 
-/// Verbs that SQLite has first.
-fn soon<T>() -> Result<T> {
-    Err(Error::Database("this verb is not there yet".into()))
-}
-
 impl Store for Postgres {
     fn clock(&self) -> &Clock {
         &self.0.core.clock

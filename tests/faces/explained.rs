@@ -215,6 +215,7 @@ async fn what_was_told_too_late_and_what_was_said_before_the_end() {
         job: told,
         key: None,
         messages: vec![json!({"role": "user", "content": "and why not?"}).to_string()],
+        last_turn: None,
         now_ms: clock.now_ms(),
     };
     assert_eq!(served.store.post(message).await.unwrap(), Posted::Accepted { seq: 2 });

@@ -181,6 +181,7 @@ async fn meddle(store: &Postgres, n: usize, round: usize, now_ms: i64, ids: &[Jo
         job: told,
         key: Some(key.to_owned()),
         messages: vec!["{}".into(), "[]".into()],
+        last_turn: None,
         now_ms,
     };
     // Everybody retries the same two, in another order.

@@ -21,6 +21,7 @@ pub(in crate::store::postgres) async fn standing(tx: &mut Tx, id: JobId, now_ms:
     let row = tx.optional(stmt).await?;
     let (workers, worker_seen_ms) = takers(&known_workers(tx).await?, &job.lane.queue, now_ms);
     let last_failure = tx.optional(sql!("standing_failure").arg(id.0)).await?;
+    let fails_with = tx.optional(sql!("standing_fails_with").arg(id.0)).await?;
     let in_hand = match &row {
         Some(row) if job.state == JobState::Running => Some(in_hand(tx, id, row).await?),
         _ => None,
@@ -35,6 +36,10 @@ pub(in crate::store::postgres) async fn standing(tx: &mut Tx, id: JobId, now_ms:
         workers,
         worker_seen_ms,
         last_failure: last_failure.as_ref().map(failure).transpose()?,
+        fails_with: match &fails_with {
+            Some(row) if at::<bool>(row, 6)? => Some(failure(row)?),
+            _ => None,
+        },
         in_hand,
         job,
     };
@@ -81,6 +86,7 @@ async fn in_hand(tx: &mut Tx, id: JobId, turn: &PgRow) -> Res<InHandStanding> {
         wait_source: None,
         wait_raw: None,
         wait_ms: None,
+        outcome: None,
         cancel_asked: at::<Option<i64>>(turn, 3)?.is_some(),
     };
     let stmt = sql!("standing_sends").arg(id.0).arg(at::<Option<i64>>(turn, 1)?);
@@ -88,6 +94,7 @@ async fn in_hand(tx: &mut Tx, id: JobId, turn: &PgRow) -> Res<InHandStanding> {
     hand.replaced = int(&send, 0)?;
     hand.wait_ms = at(&send, 1)?;
     hand.wait_source = at(&send, 2)?;
+    hand.outcome = at(&send, 4)?;
     // Our own curve was read nowhere, whatever the refusal named.
     if hand.wait_source.as_deref().is_some_and(|source| source != "curve") {
         hand.wait_raw = at(&send, 3)?;

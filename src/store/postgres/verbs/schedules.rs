@@ -61,6 +61,9 @@ pub(super) async fn fire(tx: &mut Tx, fire: &Fire) -> Res<Fired> {
         return Ok(Fired::Void);
     }
     let skips = at::<String>(&row, 2)? == overlap(Overlap::Skip);
+    if fire.next_ms.is_some_and(|next_ms| fire.expected_next_ms.is_some_and(|expected_ms| next_ms < expected_ms)) {
+        tx.run(sql!("fire_forget").arg(id.0).arg(fire.now_ms)).await?;
+    }
     let mut runs = Vec::with_capacity(fire.firings.len());
     let mut ready = HashMap::new();
     for firing in &fire.firings {
