@@ -488,9 +488,7 @@ impl<H: Harness> World<'_, H> {
             Posted::AlreadyFinal(_) => {
                 prop_assert!(self.finals.contains_key(&id) || self.cancelled.contains(&id));
             }
-            Posted::Conflict | Posted::NoTurnLeft | Posted::Unknown => {
-                prop_assert!(false, "it is live, and its key new")
-            }
+            Posted::Conflict | Posted::NoTurnLeft | Posted::Unknown => prop_assert!(false, "it was not posted"),
         }
         Ok(())
     }
