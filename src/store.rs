@@ -16,6 +16,7 @@ mod care;
 mod cursor;
 mod database;
 mod documents;
+mod figures;
 mod ledger;
 pub mod postgres;
 mod resets;

@@ -234,14 +234,18 @@ macro_rules! expect {
     };
 }
 
-/// Reads, and again where the connection was lost.
+/// Reads, and again where the connection was lost. `$how`: each statement of its own moment (`read`), or all of one
+/// (`snapshot`).
 macro_rules! read {
-    ($self:ident, |$tx:ident| $read:expr) => {{
+    ($self:ident, |$tx:ident| $read:expr) => {
+        read!($self.read, |$tx| $read)
+    };
+    ($self:ident.$how:ident, |$tx:ident| $read:expr) => {{
         let core = Arc::clone(&$self.0.core);
         apart(async move {
             let mut tries = Tries::new(&core.db);
             loop {
-                let outcome = match core.db.read().await {
+                let outcome = match core.db.$how().await {
                     Ok(mut opened) => {
                         let $tx = &mut opened;
                         let found = $read.await;
@@ -257,11 +261,6 @@ macro_rules! read {
         })
         .await
     }};
-}
-
-/// Verbs that SQLite has first.
-fn soon<T>() -> Result<T> {
-    Err(Error::Database("this verb is not there yet".into()))
 }
 
 impl Store for Postgres {
@@ -367,8 +366,8 @@ impl Store for Postgres {
         row.ok_or_else(|| Error::Database("a hold was deleted as it was closed".into()))
     }
 
-    async fn retries(&self, _of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
-        soon()
+    async fn retries(&self, of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
+        read!(self, |tx| reads::retries(tx, &of))
     }
 
     async fn add_schedule(&self, schedule: NewSchedule) -> Result<Scheduled> {
@@ -384,43 +383,43 @@ impl Store for Postgres {
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleRow>> {
-        soon()
+        read!(self, |tx| reads::schedules(tx))
     }
 
-    async fn due_schedules(&self, _now_ms: i64, _limit: u32) -> Result<Vec<ScheduleRow>> {
-        Ok(Vec::new())
+    async fn due_schedules(&self, now_ms: i64, limit: u32) -> Result<Vec<ScheduleRow>> {
+        read!(self, |tx| reads::due_schedules(tx, now_ms, limit))
     }
 
     async fn fire(&self, fire: Fire) -> Result<Fired> {
         expect!(self.ask, Request::Fire(fire), Output::Fired(fired) => fired)
     }
 
-    async fn standing(&self, _job: JobId, _now_ms: i64) -> Result<Option<Standing>> {
-        soon()
+    async fn standing(&self, job: JobId, now_ms: i64) -> Result<Option<Standing>> {
+        read!(self.snapshot, |tx| reads::standing(tx, job, now_ms))
     }
 
-    async fn histories(&self, _jobs: Vec<JobId>) -> Result<Vec<History>> {
-        soon()
+    async fn histories(&self, jobs: Vec<JobId>) -> Result<Vec<History>> {
+        read!(self, |tx| reads::histories(tx, &jobs))
     }
 
-    async fn reset(&self, _key: SendKey) -> Result<Option<ResetRow>> {
-        soon()
+    async fn reset(&self, key: SendKey) -> Result<Option<ResetRow>> {
+        read!(self, |tx| reads::reset(tx, key))
     }
 
-    async fn reset_accuracy(&self, _query: Query) -> Result<Vec<AccuracyRow>> {
-        soon()
+    async fn reset_accuracy(&self, query: Query) -> Result<Vec<AccuracyRow>> {
+        read!(self, |tx| reads::reset_accuracy(tx, &query))
     }
 
-    async fn hold_events(&self, _hold: HoldId) -> Result<Vec<HoldEventRow>> {
-        soon()
+    async fn hold_events(&self, hold: HoldId) -> Result<Vec<HoldEventRow>> {
+        read!(self, |tx| reads::hold_events(tx, hold))
     }
 
-    async fn queues(&self, _now_ms: i64) -> Result<Vec<QueueRow>> {
-        soon()
+    async fn queues(&self, now_ms: i64) -> Result<Vec<QueueRow>> {
+        read!(self.snapshot, |tx| reads::queues(tx, now_ms))
     }
 
-    async fn usage(&self, _query: Query, _by: UsageBy) -> Result<Vec<UsageRow>> {
-        soon()
+    async fn usage(&self, query: Query, by: UsageBy) -> Result<Vec<UsageRow>> {
+        read!(self, |tx| reads::usage(tx, &query, &by))
     }
 
     async fn release_hold(&self, release: HoldRelease) -> Result<Option<HoldRow>> {

@@ -294,7 +294,7 @@ fn failing(w: WorkerId, turn: &ClaimedTurn, now_ms: i64, state: JobState, error:
 
 const REFUSED: &str = r#"{"code":"model_incomplete","message":"m","class":"quota","retryable":false,
     "model_failure":{"schema_version":1,"cause":"usage_limit","http_status":429}}"#;
-const DROPPED: &str = r#"{"code":"model_incomplete","message":"m","class":"unavailable","retryable":true,
+const DROPPED: &str = r#"{"code":"model_incomplete","message":"m\u0000","class":"unavailable","retryable":true,
     "model_failure":{"schema_version":1,"cause":"transport"}}"#;
 const LOST: &str = r#"{"code":"worker_lost","message":"m","class":null,"retryable":true}"#;
 const CANCELLED: &str = r#"{"code":"model_cancelled","message":"m","class":"provider_error","retryable":false,
