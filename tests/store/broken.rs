@@ -218,6 +218,7 @@ impl<S: Store> Store for Broken<S> {
         fire(fire: Fire) -> Result<Fired>;
         job(id: JobId) -> Result<Option<JobRow>>;
         jobs(query: Query) -> Result<Page<JobRow>>;
+        job_ids(first: JobId, last: JobId, end: String, limit: u32) -> Result<Vec<JobId>>;
         turns(job: JobId) -> Result<Vec<TurnView>>;
         standing(job: JobId, now_ms: i64) -> Result<Option<Standing>>;
         histories(jobs: Vec<JobId>) -> Result<Vec<History>>;
