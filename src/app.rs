@@ -70,6 +70,19 @@ fn postgres_options(config: &Config) -> postgres::OpenOptions {
     }
 }
 
+/// A database that a queue is moved from or to; a Postgres has the schema that the configuration names.
+///
+/// # Errors
+/// What a URL looks like.
+pub fn place(config: &Config, url: &str) -> Result<store::transfer::Place, String> {
+    let url = url.to_owned();
+    match kind(&url) {
+        Kind::Postgres => Ok(store::transfer::Place::Postgres { url, options: postgres_options(config) }),
+        Kind::Sqlite if url.starts_with("sqlite:") => Ok(store::transfer::Place::Sqlite { url }),
+        Kind::Sqlite => Err("a database is named sqlite://path or postgres://user@host/database".to_owned()),
+    }
+}
+
 /// Every check of the database that the configuration names. Makes and changes nothing.
 pub async fn checks(config: &Config, now_ms: i64) -> Vec<Check> {
     match kind(&config.database) {

@@ -33,6 +33,7 @@ mod service;
 mod sim;
 mod submit;
 mod table;
+mod transfer;
 mod trouble;
 mod usage;
 mod wait;
@@ -72,6 +73,7 @@ fn command(cli: &Cli, out: &mut Out) -> Result<Exit, Trouble> {
         Command::Demo(args) => runtime()?.block_on(demo::run(args, out)),
         Command::Doctor(args) => runtime()?.block_on(doctor::run(args, cli, out)),
         Command::Migrate(args) => runtime()?.block_on(migrate::run(args, cli, out)),
+        Command::Move(args) => runtime()?.block_on(transfer::run(args, cli, out)),
         Command::Completions(args) => completions::run(args, out),
         Command::Stored(stored) => runtime()?.block_on(on_store(stored, cli, out)),
     }

@@ -23,6 +23,7 @@ mod resets;
 mod rows;
 pub mod sqlite;
 mod text;
+pub mod transfer;
 pub use care::{Check, Level, Schema};
 pub use database::Database;
 pub use postgres::Postgres;

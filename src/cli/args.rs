@@ -20,6 +20,7 @@ use super::schedules::SchedulesArgs;
 use super::serve::{ServeArgs, WorkerArgs};
 use super::sim::SimArgs;
 use super::submit::SubmitArgs;
+use super::transfer::MoveArgs;
 use super::usage::UsageArgs;
 use crate::config::{Config, Loaded, Overrides};
 use clap::{Parser, Subcommand};
@@ -75,6 +76,14 @@ pub enum Command {
     /// Look at the database's schema, or bring it to this release's
     #[command(after_help = "Example: reprieve migrate status")]
     Migrate(MigrateArgs),
+    /// Move a stopped queue, with everything that is kept of it, from one database to another
+    ///
+    /// Between SQLite and Postgres, either way, or between two of a kind. Stop every `serve` and `worker` on the source
+    /// first; it is locked meanwhile, and nothing is written to it. The target is a new SQLite file, or a Postgres on
+    /// which `migrate up` was run and nothing else. Broken off at any instant, the same command goes on where it was.
+    /// At the end both are read whole and compared; exits 1 if anything differs.
+    #[command(after_help = "Example: reprieve move --from sqlite://reprieve.db --to postgres://reprieve@db/reprieve")]
+    Move(MoveArgs),
     /// Print a script that completes these commands in a shell
     #[command(
         after_help = "Example: reprieve completions bash > \\\n           ~/.local/share/bash-completion/completions/reprieve"

@@ -44,6 +44,7 @@ mod names;
 mod open;
 mod reads;
 mod rows;
+pub(super) mod transfer;
 mod tx;
 mod verbs;
 

@@ -18,6 +18,7 @@ mod place;
 mod readers;
 mod reads;
 mod schedules;
+pub(super) mod transfer;
 mod tx;
 mod verbs;
 mod writer;

@@ -43,6 +43,7 @@ const COMMANDS: &[&[&str]] = &[
     &["migrate", "status"],
     &["migrate", "up"],
     &["migrate", "verify"],
+    &["move"],
     &["completions"],
     &["config"],
     &["config", "check"],

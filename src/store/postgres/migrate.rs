@@ -5,6 +5,7 @@
 use super::conn::connect;
 use super::fault::{Fault, Res};
 use super::open::{self, Notify, OpenOptions};
+use crate::store::transfer::UNFINISHED;
 use crate::store::{Error, Result, Schema};
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
@@ -142,10 +143,29 @@ async fn parts(conn: &mut PgConnection, schema: &str) -> Res<Vec<String>> {
 /// # Errors
 /// [`Error::Open`] where it has none or an older one, [`Error::Newer`], [`Error::Away`].
 pub async fn verify(url: &str, options: &OpenOptions) -> Result<()> {
+    verified(url, options, Whole::Only).await
+}
+
+/// The same of a database that may hold a part of a queue only.
+pub(super) async fn verify_bare(url: &str, options: &OpenOptions) -> Result<()> {
+    verified(url, options, Whole::OrPart).await
+}
+
+/// Whether a queue that is only partly there will do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Only,
+    OrPart,
+}
+
+async fn verified(url: &str, options: &OpenOptions, whole: Whole) -> Result<()> {
     let made = open::connect_options(url, options)?;
     told(url, options, async {
         let mut conn = plain(&made).await?;
-        let found = check(&mut conn, url, options).await;
+        let found = match whole {
+            Whole::Only => check(&mut conn, url, options).await,
+            Whole::OrPart => steps(&mut conn, url, options).await,
+        };
         close(conn).await;
         match found? {
             0 => Err(refuse(url, &format!("its schema `{}` is not there; {COMMAND}", options.schema))),
@@ -187,8 +207,18 @@ async fn word(conn: &mut PgConnection, text: String) -> Res<Option<String>> {
     found.first().map_or(Ok(None), |row| row.try_get(0)).map_err(Fault::Sql)
 }
 
-/// How many steps the database has, each as this release knows it; 0: there is no table of versions.
+/// How many steps the database has, each as this release knows it; 0: there is no table of versions. One that a move into
+/// has not come to its end is refused.
 async fn check(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res<usize> {
+    let found = steps(conn, url, options).await?;
+    let part = format!("SELECT to_regclass('\"{}\".transfer')::text", options.schema);
+    if found > 0 && word(conn, part).await?.is_some() {
+        return Err(refuse(url, UNFINISHED));
+    }
+    Ok(found)
+}
+
+async fn steps(conn: &mut PgConnection, url: &str, options: &OpenOptions) -> Res<usize> {
     let server = word(conn, "SHOW server_version_num".into()).await?.unwrap_or_default();
     if server.parse::<i64>().unwrap_or(0) < OLDEST {
         return Err(refuse(url, "it is older than PostgreSQL 14"));

@@ -117,7 +117,7 @@ fn refused(error: &Error) -> Check {
 }
 
 /// A connection to a file that is there; `None`: it is not.
-async fn existing(url: &str) -> Result<Option<Conn>> {
+pub(super) async fn existing(url: &str) -> Result<Option<Conn>> {
     let options = OpenOptions { statement_ms: CHECK_MS, busy_ms: 1_000, ..OpenOptions::default() };
     let connect = open::connect_options(url, &options)?.create_if_missing(false);
     if !connect.get_filename().exists() {

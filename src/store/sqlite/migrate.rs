@@ -2,6 +2,7 @@
 //! everything happens inside one `BEGIN EXCLUSIVE`, and the version stands in the file's header (`user_version`).
 
 use super::conn::Conn;
+use crate::store::transfer::UNFINISHED;
 use crate::store::{Error, Result, Schema};
 
 macro_rules! script {
@@ -30,13 +31,30 @@ pub(super) fn schema(found: i64) -> Schema {
 
 /// The schema that a file has; 0: none yet. Changes nothing.
 pub(super) async fn version(conn: &mut Conn) -> Result<i64> {
+    let found = found(conn).await?;
+    whole(conn).await?;
+    Ok(found)
+}
+
+/// The same of a file that may hold a part of a queue only.
+pub(super) async fn bare_version(conn: &mut Conn) -> Result<i64> {
     found(conn).await
+}
+
+/// Whether a move into the file has not come to its end.
+pub(super) async fn unfinished(conn: &mut Conn) -> Result<bool> {
+    let there = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'transfer'";
+    Ok(conn.number(sqlx::query(there)).await? > 0)
+}
+
+async fn whole(conn: &mut Conn) -> Result<()> {
+    if unfinished(conn).await? { Err(Error::Database(UNFINISHED.into())) } else { Ok(()) }
 }
 
 /// Brings the file to this release's schema, or refuses it.
 pub(super) async fn run(conn: &mut Conn) -> Result<()> {
     if found(conn).await? == known() {
-        return Ok(());
+        return whole(conn).await;
     }
     conn.script("BEGIN EXCLUSIVE").await?;
     match apply(conn).await {

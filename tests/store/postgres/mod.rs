@@ -4,6 +4,7 @@ mod away;
 mod cluster;
 mod harness;
 mod migrations;
+mod moves;
 mod statements;
 mod together;
 

@@ -2,7 +2,7 @@
 
 mod damage;
 mod durability;
-mod harness;
+pub mod harness;
 mod large;
 mod open;
 mod power;
