@@ -234,7 +234,12 @@ fn fingerprint(counts: &[u64], numbers: &Numbers) -> String {
         digest.update(name.as_bytes());
         digest.update(value.to_be_bytes());
     }
+    hex(digest)
+}
+
+fn hex(digest: Sha256) -> String {
     digest.finalize().iter().take(16).fold(String::new(), |mut hex, byte| {
+        // A string takes whatever is written.
         let _ = write!(hex, "{byte:02x}");
         hex
     })
@@ -250,22 +255,20 @@ async fn moved<S: End, T: End>(source: &mut S, target: &mut T, told: &dyn Fn(Ste
     let print = fingerprint(&counts, &numbers) + &first;
     let found = ask!(target.progress());
     let resumed = found.is_some();
-    let mut progress = match found {
-        Some(found) => whole(target, found, &print)?,
-        None => {
-            if let Some(full) = full(target).await? {
-                return already(source, target, &numbers, &counts, &full, told).await;
-            }
-            let fresh = |table: &Table| Progress {
-                name: table.name.to_owned(),
-                source: print.clone(),
-                last: None,
-                moved: Sum::default(),
-            };
-            let fresh: Vec<Progress> = TABLES.iter().map(fresh).collect();
-            ask!(target.begin(&fresh));
-            fresh
-        }
+    let mut progress = if let Some(found) = found {
+        whole(target, found, &print)?
+    } else if let Some(full) = full(target).await? {
+        return already(source, target, &numbers, &counts, &full, told).await;
+    } else {
+        let fresh = |table: &Table| Progress {
+            name: table.name.to_owned(),
+            source: print.clone(),
+            last: None,
+            moved: Sum::default(),
+        };
+        let fresh: Vec<Progress> = TABLES.iter().map(fresh).collect();
+        ask!(target.begin(&fresh));
+        fresh
     };
     for ((table, progress), of_rows) in TABLES.iter().zip(&mut progress).zip(&counts) {
         copy(source, target, table, progress, *of_rows, told).await?;
@@ -287,10 +290,7 @@ async fn first_rows<S: End>(source: &mut S) -> Result<String> {
         let page = ask!(source.page(table, None));
         digest.update(Sum::of(page.get(..1).unwrap_or_default()).to_string());
     }
-    Ok(digest.finalize().iter().take(16).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    }))
+    Ok(hex(digest))
 }
 
 /// The progress of an earlier run, in the order of [`TABLES`].

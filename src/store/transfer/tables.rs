@@ -104,7 +104,7 @@ pub const TABLES: &[Table] = &[
         key: "job_id",
         ids: "job_id",
         ints: "lane_id rank_ms due_ms deadline_ms waiting_since_ms worker_no fence claimed_ms permit_no parked_ms \
-               wait_until_ms cancel_ms seq executions deferrals repairs lost priority state in_flight paused_ms told",
+               wait_until_ms cancel_ms seq executions deferrals repairs lost priority state in_flight paused_ms told once",
         texts: "paused_by pause_reason",
         long: "",
     },
