@@ -148,7 +148,9 @@ async fn more<S: Store>(store: &S) -> String {
         seen.push(format!("{:#?}", store.hold_events(hold.id).await.unwrap()));
     }
     for job in store.jobs(all()).await.unwrap().items {
-        seen.push(format!("{:#?}", store.standing(job.id, LATER).await.unwrap()));
+        // Workers stay where they are, and so does when one was seen.
+        let standing = store.standing(job.id, LATER).await.unwrap();
+        seen.push(format!("{:#?}", standing.map(|standing| Standing { worker_seen_ms: None, ..standing })));
     }
     seen.join("\n")
 }
