@@ -23,6 +23,6 @@ mod transcript;
 
 pub use accept::{Directory, Entry, accept};
 pub use again::{again, turns_left};
-pub use messages::{check_messages, messages, takes_messages};
+pub use messages::{check_messages, messages, no_turn_left, takes_messages};
 pub use spec::{Body, JobSpec, SpecError, Truncation, When};
-pub use step::{Ended, Step, job_text, next_call, next_step, transcript};
+pub use step::{Ended, Step, job_text, next_call, next_step, transcript, turn_refused};

@@ -15,6 +15,7 @@ mod problem;
 mod queues;
 mod request;
 mod resets;
+pub mod said;
 pub mod schedules;
 mod server;
 pub mod shapes;

@@ -46,6 +46,7 @@ use crate::store::Store;
 use args::{Cli, Command, ConfigCommand, Stored};
 use clap::Parser;
 use out::Out;
+use std::io::Write;
 use std::process::ExitCode;
 use trouble::{Exit, Trouble};
 
@@ -95,6 +96,11 @@ async fn on_store(command: &Stored, cli: &Cli, out: &mut Out) -> Result<Exit, Tr
 
 async fn with_store<S: Store>(command: &Stored, store: S, config: &Config, out: &mut Out) -> Result<Exit, Trouble> {
     let directory = || Directory::of(config);
+    if !out.json {
+        for note in filter::entries_among(command.providers().unwrap_or_default(), &directory()) {
+            writeln!(std::io::stderr().lock(), "note: {note}")?;
+        }
+    }
     match command {
         Stored::Serve(args) => serve::serve(store, config, args, out).await,
         Stored::Worker(args) => serve::worker(store, config, args, out).await,

@@ -138,6 +138,32 @@ impl Clock {
         }
     }
 
+    /// Waits until the clock shows `at_ms` or later, or an instant before `looked_ms`, when it was read last: it has stepped
+    /// back then. For whoever looks again at what it waits for: a poll of a second that began before a step of a day is not
+    /// to last a day. Returns the instant read.
+    pub async fn nap_until(&self, at_ms: i64, looked_ms: i64) -> i64 {
+        match &*self.0 {
+            Source::System { .. } => loop {
+                let now_ms = self.now_ms();
+                if now_ms >= at_ms || now_ms < looked_ms {
+                    return now_ms;
+                }
+                let nap_ms = at_ms.saturating_sub(now_ms).min(MAX_NAP_MS);
+                tokio::time::sleep(Duration::from_millis(u64::try_from(nap_ms).unwrap_or(0))).await;
+            },
+            Source::Manual { now } => {
+                let mut seen = now.subscribe();
+                let over = |now_ms: &i64| *now_ms >= at_ms || *now_ms < looked_ms;
+                let reached_ms = seen.wait_for(over).await.map(|now_ms| *now_ms);
+                match reached_ms {
+                    Ok(now_ms) => now_ms,
+                    // Cannot be: the sender lives in `self`.
+                    Err(_) => std::future::pending().await,
+                }
+            }
+        }
+    }
+
     /// Moves a manual clock; does nothing to the system's.
     pub fn advance_ms(&self, by_ms: i64) {
         if let Source::Manual { now } = &*self.0 {
@@ -216,6 +242,30 @@ mod tests {
             "REPRIEVE_CLOCK_SKEW has a number without a unit; write digits with ms, s, m, h or d, such as `1h30m`; \
              a leading - is allowed; unset it outside of drills"
         );
+    }
+
+    /// A poll looks again where the clock steps back; an instant is waited for as the clock shows it.
+    #[tokio::test]
+    async fn a_nap_ends_where_the_clock_steps_back() {
+        let (manual, system) = (Clock::manual(STAND_STILL_MS * 9), Clock::system());
+        for clock in [manual.clone(), system.clone()] {
+            let looked_ms = clock.now_ms();
+            let at_ms = looked_ms + 3_600_000;
+            let nap = tokio::spawn({
+                let clock = clock.clone();
+                async move { clock.nap_until(at_ms, looked_ms).await }
+            });
+            let sleep = tokio::spawn({
+                let clock = clock.clone();
+                async move { clock.sleep_until(at_ms).await }
+            });
+            tokio::task::yield_now().await;
+            clock.correct(-3 * STAND_STILL_MS);
+            clock.advance_ms(-3 * STAND_STILL_MS);
+            assert!(nap.await.unwrap() < looked_ms);
+            assert!(!sleep.is_finished());
+            sleep.abort();
+        }
     }
 
     #[tokio::test]

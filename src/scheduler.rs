@@ -64,9 +64,16 @@ async fn timer<S: Store>(store: &S, settings: &Settings, stop: &CancellationToke
     let clock = store.clock().clone();
     let mut changes = store.changes();
     let mut rescue_from_ms = i64::MIN;
+    let (mut last_ms, mut rearm) = (i64::MIN, true);
     loop {
         changes.borrow_and_update();
         let looked_ms = clock.now_ms();
+        if looked_ms < last_ms {
+            // Measured on the clock as it was.
+            (rearm, rescue_from_ms) = (true, looked_ms + GRACE_MS);
+        }
+        last_ms = looked_ms;
+        rearm = rearm && schedules::rearm(store, looked_ms).await.is_none();
         let answered = expire::run_once(store, looked_ms).await.is_some();
         let took_ms = clock.now_ms() - looked_ms;
         if !answered || took_ms >= AWAY_MS {
@@ -85,14 +92,14 @@ async fn timer<S: Store>(store: &S, settings: &Settings, stop: &CancellationToke
         let wake_ms = due_ms.unwrap_or(i64::MAX).clamp(looked_ms + nap_ms, looked_ms + POLL_MS);
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = clock.sleep_until(wake_ms) => {}
+            _ = clock.nap_until(wake_ms, looked_ms) => {}
             changed = changes.changed() => {
                 if changed.is_err() {
                     return;
                 }
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    _ = clock.sleep_until((looked_ms + FOLLOW_MS).min(wake_ms)) => {}
+                    _ = clock.nap_until((looked_ms + FOLLOW_MS).min(wake_ms), looked_ms) => {}
                 }
             }
         }

@@ -16,6 +16,7 @@ mod care;
 mod cursor;
 mod database;
 mod documents;
+mod figures;
 mod ledger;
 pub mod postgres;
 mod resets;
@@ -188,6 +189,15 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     fn job(&self, id: JobId) -> impl Future<Output = Result<Option<JobRow>>> + Send;
     fn jobs(&self, query: Query) -> impl Future<Output = Result<Page<JobRow>>> + Send;
+    /// Ids from `first` to `last`, both included, whose digits (without dashes) end in `end`, lower-case or empty: in
+    /// their order, at most `limit`.
+    fn job_ids(
+        &self,
+        first: JobId,
+        last: JobId,
+        end: String,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<JobId>>> + Send;
     /// Every record of a job in order, with its sends and their evidence.
     fn turns(&self, job: JobId) -> impl Future<Output = Result<Vec<TurnView>>> + Send;
     /// Where a job stands, and all that can keep it there; `None`: there is no such job.

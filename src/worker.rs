@@ -177,7 +177,7 @@ async fn register<S: Store>(store: &S, clock: &Clock, settings: &Settings, stop:
             Err(error) => tracing::warn!(%error, "the worker cannot register yet"),
         }
         tokio::select! {
-            _ = clock.sleep_until(now_ms + STORE_AWAY_MS) => {}
+            _ = clock.nap_until(now_ms + STORE_AWAY_MS, now_ms) => {}
             () = stop.drain.cancelled() => return None,
             () = stop.now.cancelled() => return None,
         }
@@ -231,7 +231,7 @@ async fn claim_until_stopped<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTrac
         if took > 0 {
             continue;
         }
-        wait_for_work(shared, &mut changes, freed, wake_ms).await;
+        wait_for_work(shared, &mut changes, freed, wake_ms, now_ms).await;
     }
 }
 
@@ -240,14 +240,15 @@ async fn wait_for_work<S: Store>(
     changes: &mut watch::Receiver<u64>,
     freed: impl Future<Output = ()>,
     wake_ms: i64,
+    looked_ms: i64,
 ) {
     tokio::select! {
         changed = changes.changed() => if changed.is_err() {
             // The store is closed: nothing will change any more, and claims fail until we are told to stop.
-            shared.clock.sleep_until(wake_ms).await;
+            shared.clock.nap_until(wake_ms, looked_ms).await;
         },
         () = freed => {}
-        _ = shared.clock.sleep_until(wake_ms) => {}
+        _ = shared.clock.nap_until(wake_ms, looked_ms) => {}
         () = shared.stop.drain.cancelled() => {}
         () = shared.stop.now.cancelled() => {}
         () = shared.lost.cancelled() => {}
@@ -263,10 +264,11 @@ async fn drain<S: Store>(shared: &Arc<Shared<S>>, tasks: &TaskTracker) {
     if !shared.lost.is_cancelled() {
         tracing::info!(in_hand, drain_ms = shared.settings.drain_ms, "the worker drains");
     }
-    let until_ms = shared.clock.now_ms().saturating_add(shared.settings.drain_ms);
+    let now_ms = shared.clock.now_ms();
+    let until_ms = now_ms.saturating_add(shared.settings.drain_ms);
     tokio::select! {
         () = tasks.wait() => return,
-        _ = shared.clock.sleep_until(until_ms) => {}
+        _ = shared.clock.nap_until(until_ms, now_ms) => {}
         () = shared.over.cancelled() => {}
         () = shared.lost.cancelled() => {}
     }

@@ -1,19 +1,20 @@
 //! From a submitted text to a job that the store can take: the spec validated, its provider found among the configured
 //! ones, its instants fixed.
 
-use super::{JobSpec, SpecError, next_call};
+use super::{JobSpec, SpecError, limits, next_call};
 use crate::config::{Config, Key, Provider};
-use crate::recovery::Delivery;
+use crate::recovery::{Delivery, Policy};
 use crate::store::{History, JobId, LaneKey, NewJob, ScopeKey};
 use crate::{duration, provider};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What acceptance must know of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     /// By entry name.
     pub entries: BTreeMap<String, Entry>,
-    pub policies: BTreeSet<String>,
+    /// The recovery policies by name: what may be asked for, and the numbers that an explanation counts by.
+    pub policies: BTreeMap<String, Policy>,
 }
 
 /// A provider entry, as far as acceptance goes.
@@ -25,13 +26,15 @@ pub struct Entry {
     pub adapter: String,
     /// The variable that should have held its key; `None`: it has one, or needs none.
     pub missing_key: Option<String>,
+    /// The recovery policy of jobs that name none.
+    pub policy: String,
 }
 
 impl Directory {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let entries = config.providers.iter().map(|(name, provider)| (name.clone(), Entry::of(provider))).collect();
-        Self { entries, policies: config.policies.keys().cloned().collect() }
+        Self { entries, policies: config.policies.clone() }
     }
 
     fn find<'a>(&'a self, name: Option<&'a str>) -> Result<(&'a str, &'a Entry), SpecError> {
@@ -71,7 +74,7 @@ impl Entry {
             Key::Missing(variable) => Some(variable.clone()),
             Key::None | Key::Value(_) | Key::File(_) => None,
         };
-        Self { account, adapter: provider.adapter.clone(), missing_key }
+        Self { account, adapter: provider.adapter.clone(), missing_key, policy: provider.policy.clone() }
     }
 
     /// The scope of one of its models.
@@ -93,6 +96,12 @@ pub fn accept(text: &str, directory: &Directory, now_ms: i64, key: Option<String
         }
         (beside, within) => beside.or(within),
     };
+    // One that was given beside the job is held to what one within it is held to.
+    let wrong = |key: &String| key.len() > limits::KEY_BYTES || key.chars().any(char::is_control);
+    if job.idempotency_key.as_ref().is_some_and(wrong) {
+        let problem = format!("must have at most {} bytes and no control characters", limits::KEY_BYTES);
+        return Err(SpecError::new("/idempotency_key", problem));
+    }
     Ok(job)
 }
 
@@ -112,8 +121,8 @@ pub(super) fn by_entry(
     // What the adapter could not send as it stands is refused here, not at its first turn.
     provider::check_call(&found.adapter, &next_call(&spec, &History::default()))
         .map_err(|error| SpecError::new(error.at, error.problem))?;
-    if let Some(policy) = spec.policy.as_ref().filter(|policy| !directory.policies.contains(*policy)) {
-        let known = directory.policies.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if let Some(policy) = spec.policy.as_ref().filter(|policy| !directory.policies.contains_key(*policy)) {
+        let known = directory.policies.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         return Err(SpecError::new("/policy", format!("`{policy}` is unknown; known are: {known}")));
     }
     let deadline_ms = spec.deadline.map(|when| when.at_ms(now_ms));
@@ -177,7 +186,10 @@ mod tests {
 
     fn directory(providers: &[Provider]) -> Directory {
         let entries = providers.iter().map(|provider| (provider.name.clone(), Entry::of(provider))).collect();
-        Directory { entries, policies: ["tiered", "strict"].map(str::to_owned).into() }
+        Directory {
+            entries,
+            policies: [Policy::tiered(), Policy::strict()].map(|policy| (policy.name.clone(), policy)).into(),
+        }
     }
 
     fn said(text: &str, directory: &Directory) -> String {
@@ -198,6 +210,11 @@ mod tests {
         assert_eq!(accept(text, &one, NOW_MS, Some("own".into())).unwrap().idempotency_key.as_deref(), Some("own"));
         let clash = accept(text, &one, NOW_MS, Some("other".into())).unwrap_err();
         assert_eq!(clash.at, "/idempotency_key");
+        let keyless = r#"{"model":"m","input":"x"}"#;
+        let beside = |key: String| accept(keyless, &one, NOW_MS, Some(key)).map(|_| ()).map_err(|error| error.at);
+        assert_eq!(beside("k".repeat(limits::KEY_BYTES)), Ok(()));
+        assert_eq!(beside("k".repeat(limits::KEY_BYTES + 1)), Err("/idempotency_key".to_owned()));
+        assert_eq!(beside("a\0".to_owned()), Err("/idempotency_key".to_owned()));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::read::{Members, text, tree};
 use super::spec::chat;
-use super::{Body, Directory, JobSpec, SpecError, limits, next_call, turns_left};
+use super::{Body, Directory, JobSpec, SpecError, limits, next_call, step};
 use crate::provider::{self, Message};
-use crate::store::{History, InboxRow, JobRow, JobState};
+use crate::store::{History, InboxRow, JobRow};
 use serde_json::Value;
 
 /// Reads the body of a follow-up, `{"messages":[{role, content}, …]}`, one message, or `{"input":"…"}`, into messages
@@ -63,10 +63,11 @@ pub fn takes_messages(spec: &JobSpec) -> bool {
     }
 }
 
-/// Whether these messages can join the job: it takes messages, a turn is left to answer them, its adapter can send them.
+/// Whether these messages can join the job: it takes messages, its adapter can send them, they do not make its transcript
+/// longer than what is sent. The last turn that the job may have: whether it is still to come when the messages are
+/// posted, only the store can tell ([`crate::store::NewMessages::last_turn`]).
 ///
-/// A waiting job can be told something before its last turn, a running one no longer. Where it is claimed between this
-/// and the posting, the message is kept and nobody answers it.
+/// The history is one that was read after the job's row.
 ///
 /// # Errors
 /// What keeps them from it, by its place.
@@ -75,21 +76,41 @@ pub fn check_messages(
     history: &History,
     messages: &[String],
     directory: &Directory,
-) -> Result<(), SpecError> {
+) -> Result<u32, SpecError> {
     let spec = JobSpec::parse(&job.spec)?;
     if !takes_messages(&spec) {
         return Err(SpecError::new("/raw", "the job is one raw request: it cannot be told anything"));
     }
-    if job.state == JobState::Running && turns_left(&spec, history) == 0 {
-        let problem = format!("the job runs the last of its {} turns: nothing would answer", spec.max_turns);
-        return Err(SpecError::new("/max_turns", problem));
+    let bytes = messages.iter().map(String::len).fold(step::bytes(history), usize::saturating_add);
+    if bytes > limits::TRANSCRIPT_BYTES {
+        let most = limits::TRANSCRIPT_BYTES;
+        let problem = format!("would make the job's transcript {bytes} bytes long; at most {most} are sent");
+        return Err(SpecError::new("/messages", problem));
     }
-    let Some(entry) = directory.entries.get(&job.entry) else { return Ok(()) };
+    let last_turn = last_turn(&spec, job.seq.unwrap_or(1), history);
+    let Some(entry) = directory.entries.get(&job.entry) else { return Ok(last_turn) };
     let row = |body: &String| InboxRow { seq: 1, kind: "message".to_owned(), body: body.clone(), at_ms: 0 };
     let told = History { responses: Vec::new(), inbox: messages.iter().map(row).collect() };
     let bare = JobSpec { body: spec.body.without_messages(), ..spec };
     provider::check_call(&entry.adapter, &next_call(&bare, &told))
-        .map_err(|error| SpecError::new(error.at, error.problem))
+        .map_err(|error| SpecError::new(error.at, error.problem))?;
+    Ok(last_turn)
+}
+
+/// The number of the last turn that a job may have. Turns are numbered on from what a retry took over, one to an answer;
+/// `seq` is the turn that the job had before the history was read, which is its first one if nothing was answered since.
+fn last_turn(spec: &JobSpec, seq: u32, history: &History) -> u32 {
+    let had = u32::try_from(history.responses.len()).unwrap_or(u32::MAX);
+    match history.responses.last() {
+        Some((last, _, _)) => last.saturating_add(spec.max_turns.saturating_sub(had)),
+        None => seq.saturating_add(spec.max_turns.saturating_sub(1)),
+    }
+}
+
+/// A job that has no turn left to read a message.
+#[must_use]
+pub fn no_turn_left() -> SpecError {
+    SpecError::new("/max_turns", "the job has come to the last of its turns: nothing would answer")
 }
 
 #[cfg(test)]

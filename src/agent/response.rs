@@ -165,6 +165,15 @@ pub fn partial_result(history: &History, text: &str) -> Option<String> {
     Some(Value::Object(result_members(history, &Usage::default(), &text, None, true)).to_string())
 }
 
+/// The result document of a job that ends at a turn that was not sent: its last answer, as it stands. `None`: nothing has
+/// been said.
+pub(super) fn last_result(history: &History) -> Option<String> {
+    let (text, truncated) = super::transcript::latest(history)?;
+    let mut members = result_members(history, &Usage::default(), &text, None, truncated);
+    members.insert("turns".into(), history.responses.len().into());
+    Some(Value::Object(members).to_string())
+}
+
 fn result_members(
     history: &History,
     last: &Usage,

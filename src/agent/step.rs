@@ -3,7 +3,7 @@
 use super::response;
 use super::transcript::{self, CONTINUATION};
 use super::{Body, JobSpec, limits, turns_left};
-use crate::failure::codes;
+use crate::failure::{ErrorDocument, codes};
 use crate::provider::{Answer, Call, ChatCall, Message, RawCall};
 use crate::recovery::Then;
 use crate::store::{History, InboxRow, JobState};
@@ -76,16 +76,15 @@ pub fn next_step(spec: &JobSpec, history: &History, ended: &Ended<'_>, seq: u32,
         // Calls of tools that a submitter declared through `extra_body` are theirs to run, and stand in the result.
         Ended::Completed(answer) => {
             let text = job_text(history, &answer.text);
-            answered(spec, history, &answer.text, Some(response::result(history, answer, &text)))
+            answered(history, Some(response::result(history, answer, &text)))
         }
-        Ended::Truncated { text, then: Then::Accept, .. } => {
-            answered(spec, history, text, response::partial_result(history, text))
-        }
+        Ended::Truncated { text, then: Then::Accept, .. } => answered(history, response::partial_result(history, text)),
         Ended::Truncated { text, cut, then: Then::Continue { not_before_ms } } => {
             let next = seq.saturating_add(1);
-            if let Some(error) = bound(spec, history, text) {
+            if let Some(error) = no_further_turn(spec, history, text) {
                 let result = response::partial_result(history, text);
-                return Step::Final { state: JobState::Failed, result, error: Some(error) };
+                let error = serde_json::to_string(&error).ok();
+                return Step::Final { state: JobState::Failed, result, error };
             }
             Step::Turn {
                 due_ms: *not_before_ms,
@@ -96,11 +95,9 @@ pub fn next_step(spec: &JobSpec, history: &History, ended: &Ended<'_>, seq: u32,
     }
 }
 
-/// What follows an answer that is whole.
-fn answered(spec: &JobSpec, history: &History, last: &str, result: Option<String>) -> Step {
-    if turns_left(spec, history) == 0 || bound(spec, history, last).is_some() {
-        return Step::Final { state: JobState::Succeeded, result, error: None };
-    }
+/// What follows an answer that is whole. Also where no further turn may be sent: one that was told something it has not
+/// read did not succeed, and says so at that turn ([`turn_refused`]).
+fn answered(history: &History, result: Option<String>) -> Step {
     // What it was told in the middle of its answer is read now.
     if transcript::holds_back(history) {
         return Step::Turn { due_ms: None, repairs: 0, inbox: Vec::new() };
@@ -130,23 +127,51 @@ pub fn job_text(history: &History, last: &str) -> String {
     transcript::begun(history) + last
 }
 
-/// What keeps a job from another turn, as an error document (contract §7: a code of our own has a null class).
-fn bound(spec: &JobSpec, history: &History, last: &str) -> Option<String> {
-    let document = |code: &str, message: String| {
-        json!({"code": code, "message": message, "class": null, "retryable": false}).to_string()
+/// A turn that may not be sent: the job has had all of its turns, or its transcript has outgrown what is sent again, and
+/// there is something that it was told and has not read. The error to fail it with, and the job's result: its last answer.
+#[must_use]
+pub fn turn_refused(spec: &JobSpec, history: &History) -> Option<(ErrorDocument, Option<String>)> {
+    // What a retry took over is sent once, however long it is.
+    if history.responses.is_empty() {
+        return None;
+    }
+    let error = if had(history) >= spec.max_turns {
+        let what = format!("the job has had all of its {} turns and did not read all that it was told", spec.max_turns);
+        Some(ErrorDocument::own(codes::TURN_LIMIT, what))
+    } else {
+        too_long(history, "")
     };
+    error.map(|error| (error, response::last_result(history)))
+}
+
+/// Turns that were answered.
+fn had(history: &History) -> u32 {
+    u32::try_from(history.responses.len()).unwrap_or(u32::MAX)
+}
+
+/// What keeps a job from another turn (contract §7: a code of our own has a null class).
+fn no_further_turn(spec: &JobSpec, history: &History, last: &str) -> Option<ErrorDocument> {
     if turns_left(spec, history) == 0 {
         let message = format!("the job has had all of its {} turns and its answer is not complete", spec.max_turns);
-        return Some(document(codes::TURN_LIMIT, message));
+        return Some(ErrorDocument::own(codes::TURN_LIMIT, message));
     }
+    too_long(history, last)
+}
+
+fn too_long(history: &History, last: &str) -> Option<ErrorDocument> {
+    let bytes = bytes(history).saturating_add(last.len());
+    (bytes > limits::TRANSCRIPT_BYTES).then(|| {
+        let most = limits::TRANSCRIPT_BYTES;
+        let message = format!("the transcript has {bytes} bytes; at most {most} are sent again");
+        ErrorDocument::own(codes::TRANSCRIPT_LIMIT, message)
+    })
+}
+
+/// The bytes of a transcript beyond the job's own input.
+pub(super) fn bytes(history: &History) -> usize {
     let said = history.responses.iter().map(|(_, _, response)| response.len());
     let told = history.inbox.iter().map(|row| row.body.len());
-    let bytes = said.chain(told).fold(last.len(), usize::saturating_add);
-    if bytes > limits::TRANSCRIPT_BYTES {
-        let message = format!("the transcript has {bytes} bytes; at most {} are sent again", limits::TRANSCRIPT_BYTES);
-        return Some(document(codes::TRANSCRIPT_LIMIT, message));
-    }
-    None
+    said.chain(told).fold(0, usize::saturating_add)
 }
 
 #[cfg(test)]

@@ -109,6 +109,14 @@ fn put(row: &InboxRow, unfinished: bool, messages: &mut Vec<Message>, held: &mut
     into.extend(serde_json::from_str::<Message>(&row.body));
 }
 
+/// The last answer, its pieces joined byte for byte, and whether its end is missing. `None`: nothing has been said.
+pub(super) fn latest(history: &History) -> Option<(String, bool)> {
+    let pieces = pieces(history);
+    let (last, before) = pieces.split_last()?;
+    let first = before.iter().rposition(|piece| !piece.goes_on).map_or(0, |whole| whole + 1);
+    Some((pieces.iter().skip(first).map(Piece::text).collect(), last.cut.is_some()))
+}
+
 /// The text of the last answer as far as it goes: its pieces, joined byte for byte. Empty where the next turn begins
 /// another one.
 pub(super) fn begun(history: &History) -> String {

@@ -1,10 +1,9 @@
 //! What happened: failures and their counts, results in the order in which they came, tokens used.
 
-use super::Problem;
-use super::parameters;
 use super::request::{Pairs, pairs_of};
 use super::server::Api;
 use super::shapes::{Count, Failure, Job, List, Usage};
+use super::{Problem, parameters, said};
 use crate::store::{By, Store, UsageBy};
 use axum::Json;
 use axum::extract::State;
@@ -43,7 +42,8 @@ pub async fn usage<S: Store>(State(api): State<Api<S>>, pairs: Pairs) -> Result<
 pub async fn results<S: Store>(State(api): State<Api<S>>, pairs: Pairs) -> Result<Response, Problem> {
     let now_ms = api.store.clock().now_ms();
     let query = parameters::query(&pairs_of(pairs)?, &parameters::RESULTS, now_ms)?;
-    let page = api.store.results(query).await?;
+    let mut page = api.store.results(query).await?;
+    said::fill_in(&api.store, &mut page.items).await?;
     let mut lines = String::new();
     for row in page.items {
         // A shape of ours always serialises.

@@ -5,7 +5,7 @@ use super::request::{Pairs, job_id, key, media, pairs_of, text, unknown_job};
 use super::server::Api;
 use super::shapes::{self, Entry, Job, List, Record};
 use super::why::explain_job;
-use super::{Kind, Problem};
+use super::{Kind, Problem, said};
 use crate::agent::{accept, limits};
 use crate::store::{JobId, NewJob, Store, Submitted};
 use axum::Json;
@@ -34,7 +34,8 @@ pub(super) async fn submit_one<S: Store>(store: &S, job: NewJob) -> Result<Submi
 /// One job, whole, as an answer; a new one with where it is to be found.
 pub(super) async fn whole<S: Store>(api: &Api<S>, id: JobId, status: StatusCode) -> Result<Response, Problem> {
     let now_ms = api.store.clock().now_ms();
-    let row = api.store.job(id).await?.ok_or_else(|| unknown_job(&id.to_string()))?;
+    let mut row = api.store.job(id).await?.ok_or_else(|| unknown_job(&id.to_string()))?;
+    said::fill_in(&api.store, std::slice::from_mut(&mut row)).await?;
     let workers = api.store.workers(now_ms).await?;
     let mut response = (status, Json(Job::whole(row, &workers, now_ms))).into_response();
     if status == StatusCode::CREATED

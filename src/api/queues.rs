@@ -1,6 +1,6 @@
 //! `/v1/queues`: how they stand, and whether they are claimed from.
 
-use super::request::{Pairs, because, pairs_of};
+use super::request::{Pairs, because, no_body, pairs_of};
 use super::server::Api;
 use super::shapes::{List, Pause, Queue, Stopped};
 use super::steering::BY;
@@ -36,7 +36,12 @@ pub async fn pause<S: Store>(
 }
 
 /// `POST /v1/queues/{queue}/resume`.
-pub async fn resume<S: Store>(State(api): State<Api<S>>, Path(queue): Path<String>) -> Result<Response, Problem> {
+pub async fn resume<S: Store>(
+    State(api): State<Api<S>>,
+    Path(queue): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    no_body(request).await?;
     named(&queue)?;
     let was = api.store.pause_queue(queue.clone(), None).await?;
     Ok(Json(Stopped { queue, paused: None, was: was.map(Pause::from) }).into_response())

@@ -4,7 +4,9 @@ use super::{Kind, Problem, Waits};
 use crate::store::JobId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -105,6 +107,30 @@ pub(super) async fn text(request: Request, what: &str, most: usize) -> Result<St
         return Err(too_large());
     }
     String::from_utf8(bytes).map_err(|_| Problem::new(Kind::Malformed, "the body is no UTF-8"))
+}
+
+/// Lets a post pass that has no parameters: none takes any, and what one of them would say must not be passed over.
+pub(super) async fn no_parameters(request: Request, next: Next) -> Response {
+    if request.method() == Method::POST
+        && let Some(said) = request.uri().query().filter(|said| !said.is_empty())
+    {
+        let name = said.split(['=', '&']).next().unwrap_or_default();
+        let what = format!("the parameter `{}` is unknown; none is taken here", name.escape_debug());
+        return Problem::new(Kind::Parameter, what).at(name).into_response();
+    }
+    next.run(request).await
+}
+
+/// That a request says nothing in its body where nothing is taken; an empty object says nothing.
+///
+/// # Errors
+/// It does.
+pub(super) async fn no_body(request: Request) -> Result<(), Problem> {
+    let text = text(request, "the body", STEERING_BYTES).await?;
+    match text.trim() {
+        "" | "{}" => Ok(()),
+        _ => Err(Problem::new(Kind::Malformed, "no body is taken here; leave it out")),
+    }
 }
 
 /// A small JSON body of known members.

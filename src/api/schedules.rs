@@ -1,6 +1,6 @@
 //! `/v1/schedules`: jobs that are submitted by the calendar.
 
-use super::request::{Pairs, because, media, pairs_of, text};
+use super::request::{Pairs, because, media, no_body, pairs_of, text};
 use super::server::Api;
 use super::shapes::{List, Run, Schedule};
 use super::steering::BY;
@@ -110,7 +110,12 @@ pub async fn pause<S: Store>(
 
 /// `POST /v1/schedules/{name}/resume`: it goes on with its next instant from now; what passed meanwhile is not caught up
 /// with.
-pub async fn resume<S: Store>(State(api): State<Api<S>>, Path(name): Path<String>) -> Result<Response, Problem> {
+pub async fn resume<S: Store>(
+    State(api): State<Api<S>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    no_body(request).await?;
     let row = find(&api.store, &name).await?;
     if row.paused.is_some() {
         let next_ms = schedules::next_ms(&row, api.store.clock().now_ms());
@@ -122,7 +127,12 @@ pub async fn resume<S: Store>(State(api): State<Api<S>>, Path(name): Path<String
 }
 
 /// `POST /v1/schedules/{name}/run`: submits its job now, beside the calendar; 201 and what came of it.
-pub async fn run<S: Store>(State(api): State<Api<S>>, Path(name): Path<String>) -> Result<Response, Problem> {
+pub async fn run<S: Store>(
+    State(api): State<Api<S>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    no_body(request).await?;
     let row = find(&api.store, &name).await?;
     let fire = schedules::by_hand(&row, &api.directory, api.store.clock().now_ms())?;
     match api.store.fire(fire).await? {

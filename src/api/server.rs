@@ -1,7 +1,7 @@
 //! The listener, the routes, and what holds for every request: a known `Host`, problem documents for everything that goes
 //! wrong, a body that is bounded, and an end that lets answers finish.
 
-use super::{Kind, Problem, bulk, history, holds, jobs, queues, resets, schedules, steering};
+use super::{Kind, Problem, bulk, history, holds, jobs, queues, request, resets, schedules, steering};
 use crate::agent::Directory;
 use crate::config;
 use crate::store::Store;
@@ -178,6 +178,7 @@ pub fn router<S: Store>(api: Api<S>, bound: SocketAddr) -> Router {
         .route("/v1/schedules/{name}/pause", post(schedules::pause::<S>))
         .route("/v1/schedules/{name}/resume", post(schedules::resume::<S>))
         .route("/v1/schedules/{name}/run", post(schedules::run::<S>))
+        .route_layer(middleware::from_fn(request::no_parameters))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .with_state(api);

@@ -2,7 +2,7 @@
 
 use super::jobs::{submit_one, whole};
 use super::parameters;
-use super::request::{Pairs, because, job_id, key, media, pairs_of, text, unknown_job};
+use super::request::{Pairs, because, job_id, key, media, no_body, pairs_of, text, unknown_job};
 use super::server::Api;
 use super::shapes::{self, Told};
 use super::{Kind, Problem};
@@ -30,7 +30,12 @@ fn unanswered() -> Problem {
 
 /// `POST /v1/jobs/{id}/cancel`: 200 where it has ended by that (or had been cancelled before), 202 where its worker was
 /// asked to stop, 409 where it had ended otherwise.
-pub async fn cancel<S: Store>(State(api): State<Api<S>>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub async fn cancel<S: Store>(
+    State(api): State<Api<S>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    no_body(request).await?;
     let job = job_id(&id)?;
     let outcomes = api.store.cancel(vec![job], api.store.clock().now_ms()).await?;
     match outcomes.first().ok_or_else(unanswered)? {
@@ -51,6 +56,7 @@ pub async fn retry<S: Store>(
     request: Request,
 ) -> Result<Response, Problem> {
     key(request.headers())?;
+    no_body(request).await?;
     let job = job_id(&id)?;
     let row = api.store.job(job).await?.ok_or_else(|| unknown_job(&id))?;
     if row.finished_ms.is_none() {
@@ -91,12 +97,14 @@ pub async fn tell<S: Store>(
     let wrong = |error: agent::SpecError| Problem { kind: told_kind(&error.at), ..Problem::from(error) };
     let messages = agent::messages(&body).map_err(wrong)?;
     let row = api.store.job(job).await?.ok_or_else(|| unknown_job(&id))?;
-    if row.finished_ms.is_none() {
+    let last_turn = if row.finished_ms.is_none() {
         let history = api.store.history(job).await?;
-        agent::check_messages(&row, &history, &messages, &api.directory).map_err(wrong)?;
-    }
+        Some(agent::check_messages(&row, &history, &messages, &api.directory).map_err(wrong)?)
+    } else {
+        None
+    };
     let now_ms = api.store.clock().now_ms();
-    match api.store.post(NewMessages { job, key, messages, now_ms }).await? {
+    match api.store.post(NewMessages { job, key, messages, last_turn, now_ms }).await? {
         Posted::Accepted { seq } => Ok((StatusCode::ACCEPTED, Json(Told { seq })).into_response()),
         Posted::Duplicate { seq } => Ok((StatusCode::OK, Json(Told { seq })).into_response()),
         Posted::Conflict => {
@@ -107,6 +115,7 @@ pub async fn tell<S: Store>(
             let what = format!("the job has ended: {}; retry it, and tell the new one", shapes::state(state, false));
             Err(Problem::new(Kind::Ended, what))
         }
+        Posted::NoTurnLeft => Err(wrong(agent::no_turn_left())),
         Posted::Unknown => Err(unknown_job(&id)),
     }
 }
@@ -132,7 +141,12 @@ pub async fn pause<S: Store>(
 }
 
 /// `POST /v1/jobs/{id}/resume`.
-pub async fn resume<S: Store>(State(api): State<Api<S>>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub async fn resume<S: Store>(
+    State(api): State<Api<S>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    no_body(request).await?;
     steer(&api, &id, Steer::Resume).await
 }
 

@@ -10,6 +10,7 @@ mod tests;
 
 use super::{shapes, words};
 use crate::agent::Directory;
+use crate::recovery::Policy;
 use crate::store::{self, HoldEventRow, HoldId, JobId, JobRow, JobState, SendKey, Standing, Store, WorkerRow};
 use reasons::{Known, Reason};
 use serde::{Deserialize, Serialize};
@@ -103,11 +104,15 @@ pub struct Aside {
     pub missing_key: Option<String>,
     /// This process has no such provider entry at all.
     pub no_provider: bool,
+    /// The recovery policy it goes by, where this process has it.
+    pub policy: Option<Policy>,
     /// What befell its hold, in order.
     pub hold_events: Vec<HoldEventRow>,
     /// Of a job that has ended: its executions and sends, as far as their records are kept.
     pub executions: usize,
     pub sends: usize,
+    /// Of a job that has ended: messages that came in too late for an answer.
+    pub unanswered: usize,
     /// The job that retries it.
     pub retried_by: Option<JobId>,
 }
@@ -207,6 +212,7 @@ pub async fn explain_job<S: Store>(store: &S, directory: &Directory, id: JobId) 
     let mut aside = Aside {
         missing_key: directory.entries.get(&job.entry).and_then(|entry| entry.missing_key.clone()),
         no_provider: !directory.entries.contains_key(&job.entry),
+        policy: policy(directory, job),
         ..Aside::default()
     };
     if let Some(hold) = &job.hold {
@@ -217,9 +223,24 @@ pub async fn explain_job<S: Store>(store: &S, directory: &Directory, id: JobId) 
         aside.executions = turns.len();
         let attempts = |attempts: Option<u32>| attempts.and_then(|sends| usize::try_from(sends).ok()).unwrap_or(0);
         aside.sends = turns.iter().map(|turn| attempts(turn.record.attempts).max(turn.sends.len())).sum();
+        let history = store.history(id).await?;
+        aside.unanswered = shapes::transcript(&job.spec, &history).iter().filter(|entry| entry.unanswered).count();
         aside.retried_by = store.retries(vec![id]).await?.into_iter().map(|(_, new)| new).next();
     }
     Ok(Some(explain(&standing, &aside, now_ms)))
+}
+
+/// The policy that a worker goes by with this job: its own, else its provider entry's.
+fn policy(directory: &Directory, job: &JobRow) -> Option<Policy> {
+    #[derive(Deserialize)]
+    struct Spec {
+        #[serde(default)]
+        policy: Option<String>,
+    }
+    // A spec that a newer release took may have more to it, or less.
+    let own = serde_json::from_str::<Spec>(&job.spec).map_or(None, |spec| spec.policy);
+    let name = own.or_else(|| directory.entries.get(&job.entry).map(|entry| entry.policy.clone()))?;
+    directory.policies.get(&name).cloned()
 }
 
 /// What the deadline of a live job does, and whether it does so before what the job waits for. What happens at it is
@@ -230,7 +251,7 @@ fn deadline(known: &Known<'_>, lead: &Reason) -> Option<Deadline> {
         Some(until_ms) => until_ms >= at_ms,
         None => lead.is_endless,
     };
-    let met = known.standing.and_then(|standing| standing.last_failure.as_ref()).map(reasons::met);
+    let met = known.standing.and_then(|standing| standing.fails_with.as_ref()).map(reasons::met);
     let then = match (known.job.state, met) {
         (JobState::Running, _) => "be cut off and fail".to_owned(),
         (_, Some(met)) => format!("fail with the failure it met last ({met})"),

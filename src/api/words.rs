@@ -28,13 +28,17 @@ pub fn exact(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).map_or_else(|_| "unknown".to_owned(), |at| format!("{at:.3}"))
 }
 
-/// An instant and how far it is: `14:07:17Z (in 4 min 12 s)`, `14:03:05Z (18 s ago)`.
+/// An instant and how far it is: `14:07:17Z (in 4 min 12 s)`, `14:03:05Z (18 s ago)`, `14:03:05Z (now)`.
 #[must_use]
 pub fn instant_and_distance(at_ms: i64, now_ms: i64) -> String {
     let distance_ms = at_ms.saturating_sub(now_ms);
     let distance = crate::duration::format(distance_ms.saturating_abs());
     let at = instant(at_ms, now_ms);
-    if distance_ms >= 0 { format!("{at} (in {distance})") } else { format!("{at} ({distance} ago)") }
+    match distance_ms {
+        0 => format!("{at} (now)"),
+        1.. => format!("{at} (in {distance})"),
+        _ => format!("{at} ({distance} ago)"),
+    }
 }
 
 /// A job's id in short, as one alone may be shown: `0199c2f4…9c2e`.
@@ -104,6 +108,7 @@ mod tests {
         assert_eq!(instant(i64::MAX, NOW_MS), "unknown");
         assert_eq!(instant_and_distance(NOW_MS + 252_000, NOW_MS), "14:07:17Z (in 4 min 12 s)");
         assert_eq!(instant_and_distance(NOW_MS - 18_000, NOW_MS), "14:02:47Z (18 s ago)");
+        assert_eq!(instant_and_distance(NOW_MS, NOW_MS), "14:03:05Z (now)");
     }
 
     #[test]

@@ -85,7 +85,9 @@ pub enum Command {
     #[command(after_help = "Example: reprieve move --from sqlite://reprieve.db --to postgres://reprieve@db/reprieve")]
     Move(MoveArgs),
     /// Print a script that completes these commands in a shell
-    #[command(after_help = "Example: reprieve completions bash > ~/.local/share/bash-completion/completions/reprieve")]
+    #[command(
+        after_help = "Example: reprieve completions bash > \\\n           ~/.local/share/bash-completion/completions/reprieve"
+    )]
     Completions(CompletionsArgs),
     /// Look at the configuration
     Config {
@@ -211,6 +213,35 @@ pub enum ConfigCommand {
     /// Secrets are shown as `set` or `missing`, never as themselves.
     #[command(after_help = "Example: reprieve --config reprieve.toml config check")]
     Check,
+}
+
+impl Stored {
+    /// What `--provider` filters by, where it is given.
+    #[must_use]
+    pub fn providers(&self) -> Option<&str> {
+        let filter = match self {
+            Self::Holds(args) => return args.providers(),
+            Self::Results(args) => &args.filter,
+            Self::Usage(args) => &args.filter,
+            Self::Failures(args) => &args.filter,
+            Self::Resets(args) => &args.filter,
+            Self::Jobs(args) => &args.jobs.filter,
+            Self::Cancel(which) | Self::Requeue(which) | Self::Resume(which) => &which.jobs.filter,
+            Self::Retry(args) | Self::Delete(args) => &args.which.jobs.filter,
+            Self::Reprioritise(args) => &args.which.jobs.filter,
+            Self::Pause(args) => &args.which.jobs.filter,
+            Self::Serve(_)
+            | Self::Worker(_)
+            | Self::Submit(_)
+            | Self::Run(_)
+            | Self::Job(_)
+            | Self::Explain(_)
+            | Self::Queues(_)
+            | Self::Schedules(_)
+            | Self::Message(_) => return None,
+        };
+        filter.provider.as_deref()
+    }
 }
 
 impl Cli {

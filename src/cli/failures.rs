@@ -6,7 +6,7 @@ use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
 use super::words::{ending_in_brief, more, next};
 use crate::api::{shapes, words};
-use crate::store::{By, CountRow, FailureRow, Query, Store};
+use crate::store::{By, CountRow, FailureRow, Outcome, Query, Store};
 use clap::{Args, ValueEnum};
 
 #[derive(Args, Clone, Debug, Default)]
@@ -132,7 +132,7 @@ pub async fn run<S: Store>(store: &S, args: &FailuresArgs, out: &mut Out) -> Res
         } else if counts.is_empty() {
             out.line(NOTHING)?;
         } else {
-            show_counts(dimension, &counts, now_ms, out)?;
+            show_counts((dimension, args), &counts, now_ms, out)?;
         }
         out.flush()?;
         return Ok(Exit::Done);
@@ -145,13 +145,20 @@ pub async fn run<S: Store>(store: &S, args: &FailuresArgs, out: &mut Out) -> Res
     } else {
         show(&page.items, now_ms, out)?;
         more(page.next_cursor.as_deref(), out)?;
-        match page.items.iter().find_map(|row| row.cause.as_deref()) {
-            Some(cause) => next(&format!("retry --cause {cause} --dry-run"), "what could go again", out)?,
-            None => next("failures --by cause", "how often each", out)?,
-        }
+        hint(&page.items, out)?;
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// What can be done about them: only what has ended can be retried, what was put back goes again by itself.
+fn hint(rows: &[FailureRow], out: &mut Out) -> Result<(), Trouble> {
+    let ended = rows.iter().find(|row| row.n.is_none() && row.outcome == Some(Outcome::Failed));
+    match (ended.map(|row| row.cause.as_deref()), rows.first()) {
+        (Some(Some(cause)), _) => next(&format!("retry --cause {cause} --dry-run"), "what could go again", out),
+        (None, Some(row)) => next(&format!("job {}", words::short_id(row.job_id)), "what became of it", out),
+        _ => next("failures --by cause", "how often each", out),
+    }
 }
 
 fn show(rows: &[FailureRow], now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
@@ -183,7 +190,12 @@ fn show(rows: &[FailureRow], now_ms: i64, out: &mut Out) -> Result<(), Trouble> 
     Ok(())
 }
 
-fn show_counts(dimension: Dimension, counts: &[CountRow], now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+fn show_counts(
+    (dimension, args): (Dimension, &FailuresArgs),
+    counts: &[CountRow],
+    now_ms: i64,
+    out: &mut Out,
+) -> Result<(), Trouble> {
     let mut table = Table::new(&[
         (dimension.head(), Align::Flexible),
         ("FAILED", Align::Right),
@@ -206,6 +218,11 @@ fn show_counts(dimension: Dimension, counts: &[CountRow], now_ms: i64, out: &mut
     for line in table.lines(out.width(), out.colours()) {
         out.line(line)?;
     }
+    out.line(if args.include_retried {
+        "FAILED counts executions, and the sends that were replaced within them."
+    } else {
+        "FAILED counts executions, also those after which the job went on."
+    })?;
     let first = counts.iter().find(|count| !count.value.is_empty());
     match (dimension.flag(), first) {
         (Some(flag), Some(count)) => next(&format!("failures {flag} {}", count.value), "each of them", out),

@@ -1,8 +1,9 @@
 //! The filters that lists and acts take, and how they become a query: the same names and values as over HTTP.
 
 use super::trouble::Trouble;
+use crate::agent::{Directory, Entry};
 use crate::api::parameters;
-use crate::store::Query;
+use crate::store::{Query, ScopeKey};
 use clap::Args;
 
 /// What a flag is called over HTTP, and its value.
@@ -110,6 +111,19 @@ impl JobFilter {
     pub fn is_given(&self) -> bool {
         !self.label.is_empty() || self.pairs().iter().any(|(_, value)| value.is_some())
     }
+}
+
+/// Entries of the configuration among providers that a filter names, where it means their identities: for each what it
+/// should have been. Nothing where an identity is called so, too.
+#[must_use]
+pub fn entries_among(providers: &str, directory: &Directory) -> Vec<String> {
+    let is_identity = |name: &str| directory.entries.values().any(|entry| entry.account.provider == name);
+    let entry = |name: &str| Some((name.to_owned(), directory.entries.get(name)?)).filter(|_| !is_identity(name));
+    let said = |(name, entry): (String, &Entry)| {
+        let ScopeKey { provider, account, .. } = &entry.account;
+        format!("`{name}` is an entry of the configuration; its scope is --provider {provider} --account {account}")
+    };
+    providers.split(',').filter_map(|name| entry(name.trim())).map(said).collect()
 }
 
 /// The query of flags.

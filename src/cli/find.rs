@@ -2,17 +2,12 @@
 
 use super::trouble::Trouble;
 use crate::api::Kind;
-use crate::store::{JobId, Query, Store};
+use crate::store::{JobId, Store};
+use uuid::Uuid;
 
-/// The window that 8 leading digits of a UUID v7 name, in milliseconds (2¹⁶), and a margin: an id is made a moment
-/// before its job is accepted.
-const WINDOW_MS: i64 = 1 << 16;
-const MARGIN_MS: i64 = 60_000;
-const PAGE: u32 = 500;
-/// Jobs looked through before giving up: a minute of the busiest queue.
-const PAGES: usize = 400;
 /// Ids named where several fit.
 const NAMED: usize = 5;
+const DIGITS: usize = 32;
 
 /// The job that `text` names.
 ///
@@ -23,31 +18,21 @@ pub async fn job_id<S: Store>(store: &S, text: &str) -> Result<JobId, Trouble> {
         return Ok(id);
     }
     let (head, tail) = text.split_once('…').or_else(|| text.split_once("...")).unwrap_or((text, ""));
-    let (head, tail) = (head.to_ascii_lowercase(), tail.to_ascii_lowercase());
-    let hexadecimal = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    let first =
-        head.get(..8).filter(|first| first.bytes().all(|b| b.is_ascii_hexdigit())).ok_or_else(|| no_id(text))?;
-    if !hexadecimal(&head) || !hexadecimal(&tail) {
+    let digits = |part: &str| part.to_ascii_lowercase().replace('-', "");
+    let (head, tail) = (digits(head), digits(tail));
+    if head.len() < 8 || head.len() > DIGITS || tail.len() > DIGITS {
         return Err(no_id(text));
     }
-    let window_ms = i64::from_str_radix(first, 16).map_err(|_| no_id(text))? * WINDOW_MS;
-    let mut query = Query {
-        since_ms: Some(window_ms - MARGIN_MS),
-        until_ms: Some(window_ms + WINDOW_MS + MARGIN_MS),
-        limit: PAGE,
-        now_ms: store.clock().now_ms(),
-        ..Query::default()
-    };
-    let mut found: Vec<JobId> = Vec::new();
-    for _ in 0..PAGES {
-        let page = store.jobs(query.clone()).await?;
-        let named = |id: &String| id.starts_with(&head) && id.ends_with(&tail);
-        found.extend(page.items.iter().map(|job| job.id).filter(|id| named(&id.to_string())));
-        query.cursor = page.next_cursor;
-        if query.cursor.is_none() {
-            break;
-        }
+    if !tail.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(no_id(text));
     }
+    // Whatever is no digit is no id either.
+    let filled = |with: &str| {
+        let whole = format!("{head}{}", with.repeat(DIGITS - head.len()));
+        Uuid::try_parse(&whole).map(JobId).map_err(|_| no_id(text))
+    };
+    let limit = u32::try_from(NAMED + 1).unwrap_or(u32::MAX);
+    let found = store.job_ids(filled("0")?, filled("f")?, tail, limit).await?;
     match found.as_slice() {
         [] => Err(Trouble::new(Kind::NotFound, format!("there is no job {text}; `reprieve jobs` lists them"))),
         [one] => Ok(*one),

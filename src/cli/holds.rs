@@ -56,14 +56,26 @@ pub enum HoldsCommand {
     ///
     /// Until --until or --for; without either until somebody releases it. A scope that is closed already is dated anew.
     #[command(
-        after_help = "Examples: reprieve holds close --provider api.openai.com --account main --for 2h --reason \"bill unpaid\"\n          reprieve holds close --provider api.openai.com --account main --model gpt-4o"
+        after_help = "Examples: reprieve holds close --provider api.openai.com --account main \\\n            --for 2h --reason \"bill unpaid\"\n          reprieve holds close --provider api.openai.com --model gpt-4o"
     )]
     Close(by_hand::CloseArgs),
     /// Lift holds before their time: one probe goes at once, the rest follow if it is answered
     #[command(
-        after_help = "Examples: reprieve holds release 0199c2f4-1b2c-7d3e-8f40-516273849c2e\n          reprieve holds release --provider api.openai.com --account main --reason paid"
+        after_help = "Examples: reprieve holds release 0199c2f4-1b2c-7d3e-8f40-516273849c2e\n          reprieve holds release --provider api.openai.com --reason paid"
     )]
     Release(by_hand::ReleaseArgs),
+}
+
+impl HoldsArgs {
+    /// What `--provider` filters by; closing takes one of the configuration and says itself what would be right.
+    #[must_use]
+    pub fn providers(&self) -> Option<&str> {
+        match &self.command {
+            None => self.filter.provider.as_deref(),
+            Some(HoldsCommand::Release(release)) => release.provider.as_deref(),
+            Some(HoldsCommand::Close(_)) => None,
+        }
+    }
 }
 
 fn hold_id(text: &str) -> Result<HoldId, String> {
@@ -90,7 +102,8 @@ pub async fn run<S: Store>(store: &S, directory: &Directory, args: &HoldsArgs, o
         ("limit", args.limit.as_deref()),
     ];
     let query = Query { include_ended: args.include_ended, ..filter::query(&pairs, &[], now_ms)? };
-    show::list(store.holds(query).await?, now_ms, out)?;
+    let asked = pairs.iter().any(|(name, value)| *name != "limit" && value.is_some());
+    show::list(store.holds(query).await?, asked, now_ms, out)?;
     Ok(Exit::Done)
 }
 

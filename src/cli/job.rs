@@ -8,7 +8,7 @@ use super::trouble::{Exit, Trouble};
 use super::words::{ending, next, wrapped};
 use crate::agent::Directory;
 use crate::api::why::{Explanation, explain_job};
-use crate::api::{Kind, shapes, words};
+use crate::api::{Kind, said, shapes, words};
 use crate::duration;
 use crate::store::{EvidenceRow, JobRow, JobState, SendRow, Store, TurnView};
 use clap::Args;
@@ -33,7 +33,8 @@ pub async fn run<S: Store>(store: &S, directory: &Directory, args: &JobArgs, out
     let id = find::job_id(store, &args.id).await?;
     let now_ms = store.clock().now_ms();
     let unknown = || Trouble::new(Kind::NotFound, format!("there is no job {id}; `reprieve jobs` lists them"));
-    let job = store.job(id).await?.ok_or_else(unknown)?;
+    let mut job = store.job(id).await?.ok_or_else(unknown)?;
+    said::fill_in(store, std::slice::from_mut(&mut job)).await?;
     let turns = store.turns(id).await?;
     let history = store.history(id).await?;
     let explanation = explain_job(store, directory, id).await?;
@@ -205,6 +206,7 @@ fn transcript(entries: &[shapes::Entry], out: &mut Out) -> Result<(), Trouble> {
         if entry.kind != "input" && entry.kind != "answer" {
             notes.push(entry.kind.replace('_', " "));
         }
+        notes.extend(entry.unanswered.then(|| "no answer".to_owned()));
         notes.extend(entry.carried.then(|| "taken over".to_owned()));
         notes.extend(entry.cut.as_ref().map(|cut| format!("cut by {cut}")));
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };

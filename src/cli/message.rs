@@ -5,7 +5,7 @@ use super::input::prompt;
 use super::out::Out;
 use super::trouble::{Exit, Trouble};
 use super::words::next;
-use crate::agent::{Directory, SpecError, check_messages, messages};
+use crate::agent::{Directory, SpecError, check_messages, messages, no_turn_left};
 use crate::api::{Kind, Problem, shapes, words};
 use crate::store::{NewMessages, Posted, Store};
 use clap::Args;
@@ -33,11 +33,13 @@ pub async fn run<S: Store>(
     let unknown = || Trouble::new(Kind::NotFound, format!("there is no job {job}; `reprieve jobs` lists them"));
     let row = store.job(job).await?.ok_or_else(unknown)?;
     let messages = messages(&json!({"input": text}).to_string()).map_err(in_arguments)?;
-    if row.finished_ms.is_none() {
-        check_messages(&row, &store.history(job).await?, &messages, directory).map_err(in_arguments)?;
-    }
+    let last_turn = if row.finished_ms.is_none() {
+        Some(check_messages(&row, &store.history(job).await?, &messages, directory).map_err(in_arguments)?)
+    } else {
+        None
+    };
     let now_ms = store.clock().now_ms();
-    let posted = store.post(NewMessages { job, key: args.key.clone(), messages, now_ms }).await?;
+    let posted = store.post(NewMessages { job, key: args.key.clone(), messages, last_turn, now_ms }).await?;
     let (seq, before) = match posted {
         Posted::Accepted { seq } => (seq, false),
         Posted::Duplicate { seq } => (seq, true),
@@ -52,14 +54,15 @@ pub async fn run<S: Store>(
                 format!("job {job} has ended ({state}) and reads nothing any more; `reprieve retry {id}` goes on");
             return Err(Trouble::new(Kind::Ended, what));
         }
+        Posted::NoTurnLeft => return Err(in_arguments(no_turn_left())),
         Posted::Unknown => return Err(unknown()),
     };
     if out.json {
         out.document(&shapes::Told { seq })?;
     } else if before {
-        out.line(format!("had been told before: read before turn {seq}"))?;
+        out.line(format!("had been told before; it is read before turn {seq}"))?;
     } else {
-        out.line(format!("told: read before turn {seq}"))?;
+        out.line(format!("told; it is read before turn {seq}"))?;
         next(&format!("job {}", words::short_id(job)), "its transcript", out)?;
     }
     out.flush()?;

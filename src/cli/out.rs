@@ -3,6 +3,7 @@
 use super::trouble::Trouble;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use terminal_size::terminal_size;
 
 /// stdout, and how to write to it.
 pub struct Out {
@@ -26,12 +27,12 @@ impl Out {
         self.terminal && !self.json && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
     }
 
-    /// Columns to lay tables out for: 80, or what `COLUMNS` says on a terminal.
+    /// Columns to lay tables out for: what `COLUMNS` says, else what the terminal has, else 80.
     #[must_use]
     pub fn width(&self) -> usize {
-        let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-        let said: Option<usize> = if self.terminal { said() } else { None };
-        said.filter(|columns| (40..=400).contains(columns)).unwrap_or(80)
+        let said: Option<usize> = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let has = || if self.terminal { terminal_size().map(|(width, _)| usize::from(width.0)) } else { None };
+        said.or_else(has).filter(|columns| (40..=400).contains(columns)).unwrap_or(80)
     }
 
     /// One line of text.

@@ -4,7 +4,7 @@ use super::act::BY;
 use super::out::Out;
 use super::table::{Align, Table};
 use super::trouble::{Exit, Trouble};
-use super::words::next;
+use super::words::{next, wrapped};
 use crate::api::{shapes, words};
 use crate::duration;
 use crate::store::{Pause, QueueRow, Store};
@@ -68,11 +68,14 @@ async fn set<S: Store>(store: &S, queue: &str, wanted: Option<Pause>, out: &mut 
         let why = pause.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
         format!("since {} by {}{why}", words::instant_and_distance(pause.since_ms, now_ms), pause.by)
     });
-    match (wanted.is_some(), had) {
-        (true, None) => out.line(format!("{queue} is paused; what runs finishes"))?,
-        (true, Some(had)) => out.line(format!("{queue} is paused; it had been {had}"))?,
-        (false, Some(had)) => out.line(format!("{queue} goes on; it had been paused {had}"))?,
-        (false, None) => out.line(format!("{queue} was not paused; nothing was changed"))?,
+    let said = match (wanted.is_some(), had) {
+        (true, None) => format!("{queue} is paused; what runs finishes"),
+        (true, Some(had)) => format!("{queue} is paused; it had been {had}"),
+        (false, Some(had)) => format!("{queue} goes on; it had been paused {had}"),
+        (false, None) => format!("{queue} was not paused; nothing was changed"),
+    };
+    for line in wrapped(&said, out.width()) {
+        out.line(line)?;
     }
     if wanted.is_some() {
         next(&format!("queues resume {queue}"), "to let it go on", out)?;
@@ -99,7 +102,9 @@ async fn list<S: Store>(store: &S, out: &mut Out) -> Result<Exit, Trouble> {
         for (queue, pause) in queues.iter().filter_map(|queue| Some((&queue.queue, queue.paused.as_ref()?))) {
             let why = pause.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
             let since = words::instant_and_distance(pause.since_ms, now_ms);
-            out.line(format!("{queue} is paused since {since} by {}{why}", pause.by))?;
+            for line in wrapped(&format!("{queue} is paused since {since} by {}{why}", pause.by), out.width()) {
+                out.line(line)?;
+            }
         }
         if let Some(queue) = queues.iter().find(|queue| queue.ready + queue.deferred + queue.later > 0) {
             next(&format!("jobs --queue {} --state waiting", queue.queue), "what waits there", out)?;
@@ -114,9 +119,9 @@ fn table(queues: &[QueueRow], now_ms: i64) -> Table {
         ("STATE", Align::Left),
         ("QUEUE", Align::Flexible),
         ("READY", Align::Right),
+        ("HELD", Align::Right),
         ("OLDEST", Align::Right),
         ("RUNS", Align::Right),
-        ("HELD", Align::Right),
         ("LATER", Align::Right),
         ("OK 1H", Align::Right),
         ("FAILED 1H", Align::Right),
@@ -128,9 +133,9 @@ fn table(queues: &[QueueRow], now_ms: i64) -> Table {
             if queue.paused.is_some() { "paused" } else { "open" }.to_owned(),
             queue.queue.clone(),
             words::count(queue.ready),
+            words::count(queue.deferred),
             oldest.unwrap_or_else(|| "—".to_owned()),
             words::count(queue.running),
-            words::count(queue.deferred),
             words::count(queue.later + queue.paused_jobs + queue.requires_action),
             words::count(queue.succeeded_1h),
             words::count(queue.failed_1h),

@@ -83,7 +83,7 @@ pub(super) fn table(rows: &[ResetRow], now_ms: i64) -> Table {
         ("REFUSED", Align::Left),
         ("WAIT", Align::Right),
         ("LATE", Align::Right),
-        ("SOURCE", Align::Flexible),
+        ("SOURCE", Align::Name),
         ("SCOPE, PASSED OVER", Align::Flexible),
     ]);
     for row in rows {

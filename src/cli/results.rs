@@ -4,7 +4,7 @@ use super::filter::{self, Filter, Paging};
 use super::out::Out;
 use super::service::Signals;
 use super::trouble::{Exit, Trouble};
-use crate::api::{parameters, shapes};
+use crate::api::{parameters, said, shapes};
 use crate::store::{Query, Store};
 use clap::Args;
 use std::io::Write;
@@ -46,7 +46,8 @@ pub async fn run<S: Store>(store: &S, args: &ResultsArgs, out: &mut Out) -> Resu
             return Err(Trouble::usage("--follow prints one object a line without end; leave out --json"));
         }
         let now_ms = query.now_ms;
-        let page = store.results(query).await?;
+        let mut page = store.results(query).await?;
+        said::fill_in(store, &mut page.items).await?;
         out.document(&shapes::List::of(page, |row| shapes::Job::ended(row, now_ms)))?;
         out.flush()?;
         return Ok(Exit::Done);
@@ -81,7 +82,8 @@ impl Lines {
     /// Prints the next page. Whether that was all for now.
     async fn print<S: Store>(&mut self, store: &S, out: &mut Out) -> Result<bool, Trouble> {
         self.query.limit = self.left.map_or(PAGE, |left| left.min(PAGE));
-        let page = store.results(self.query.clone()).await?;
+        let mut page = store.results(self.query.clone()).await?;
+        said::fill_in(store, &mut page.items).await?;
         let printed = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
         let now_ms = store.clock().now_ms();
         for row in page.items {

@@ -8,7 +8,7 @@ use super::trouble::{Exit, Trouble};
 use super::wait::{INTERRUPTED, start_if_needed};
 use super::words::{ending, next};
 use crate::agent::{Directory, SpecError, accept};
-use crate::api::{Kind, Problem, shapes, why, words};
+use crate::api::{Kind, Problem, said, shapes, why, words};
 use crate::config::Config;
 use crate::duration;
 use crate::store::{JobId, JobRow, JobState, Store, Submitted};
@@ -125,7 +125,7 @@ async fn follow<S: Store>(
     loop {
         changes.borrow_and_update();
         let now_ms = store.clock().now_ms();
-        let Some(job) = store.job(id).await? else {
+        let Some(mut job) = store.job(id).await? else {
             return Err(Trouble::new(Kind::NotFound, format!("job {id} was deleted while it was waited for")));
         };
         // What was said before the job's state was read comes first.
@@ -133,6 +133,7 @@ async fn follow<S: Store>(
             show(said, &mut shown, out)?;
         }
         if job.finished_ms.is_some() {
+            said::fill_in(store, std::slice::from_mut(&mut job)).await?;
             return end(job, &shown, now_ms, out);
         }
         if let Some(why) = why::why(&job, now_ms).filter(|why| why.reason != "line") {

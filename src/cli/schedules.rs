@@ -28,7 +28,7 @@ pub enum SchedulesCommand {
     /// The pattern has 5 fields (minute, hour, day of month, month, day of week), or 6 with seconds first, and is read in
     /// --zone. A time that clocks skip fires at the first instant after the gap, one that they show twice fires once.
     #[command(
-        after_help = "Examples: reprieve schedules add nightly --cron \"30 2 * * MON-FRI\" --zone Europe/Berlin job.json\n          echo '{\"model\":\"m\",\"input\":\"hello\"}' | reprieve schedules add hourly --cron @hourly -"
+        after_help = "Examples: reprieve schedules add nightly --cron \"30 2 * * MON-FRI\" \\\n            --zone Europe/Berlin job.json\n          echo '{\"model\":\"m\",\"input\":\"hello\"}' | \\\n            reprieve schedules add hourly --cron @hourly -"
     )]
     Add(AddArgs),
     /// Remove a schedule; the jobs that it submitted stay

@@ -48,6 +48,14 @@ pub enum Align {
     Right,
     /// Left, and cut where a row would not fit; of several the widest first.
     Flexible,
+    /// The same for names, which differ at both ends: cut in the middle.
+    Name,
+}
+
+impl Align {
+    fn gives_way(self) -> bool {
+        matches!(self, Self::Flexible | Self::Name)
+    }
 }
 
 /// Rows under a head.
@@ -93,7 +101,7 @@ impl Table {
         }
         let mut over = (widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)).saturating_sub(width);
         while over > 0 {
-            let flexible = widths.iter_mut().zip(&self.columns).filter(|(_, (_, align))| *align == Align::Flexible);
+            let flexible = widths.iter_mut().zip(&self.columns).filter(|(_, (_, align))| align.gives_way());
             let Some((widest, _)) = flexible.max_by_key(|(width, _)| **width).filter(|(width, _)| **width > LEAST)
             else {
                 break;
@@ -108,7 +116,11 @@ impl Table {
         let mut line = String::new();
         for (at, ((cell, paint), width)) in row.iter().zip(widths).enumerate() {
             let align = self.columns.get(at).map_or(Align::Left, |(_, align)| *align);
-            let cell = if align == Align::Flexible { cut(cell, *width) } else { cell.clone() };
+            let cell = match align {
+                Align::Flexible => cut(cell, *width),
+                Align::Name => cut_within(cell, *width),
+                Align::Left | Align::Right => cell.clone(),
+            };
             let blank = " ".repeat(width.saturating_sub(cell.width()));
             if at > 0 {
                 line.push_str("  ");
@@ -147,6 +159,23 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
+/// At most `width` columns, `…` in place of what was cut from the middle.
+fn cut_within(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let head = cut(text, width / 2);
+    let mut tail: Vec<char> = Vec::new();
+    for letter in text.chars().rev() {
+        let so_far: usize = tail.iter().map(|letter| letter.to_string().width()).sum();
+        if head.width() + so_far + letter.to_string().width() > width {
+            break;
+        }
+        tail.push(letter);
+    }
+    head.chars().chain(tail.into_iter().rev()).collect()
+}
+
 /// Text of others made safe for a terminal: control characters as their pictures, direction marks as a replacement.
 #[must_use]
 pub fn printable(text: &str) -> String {
@@ -177,6 +206,20 @@ mod tests {
         insta::assert_snapshot!(table().lines(32, false).join("\n"));
         assert!(table().lines(32, false).iter().all(|line| line.width() <= 32));
         assert!(table().lines(80, false).iter().all(|line| !line.contains('…') && !line.contains('\u{1b}')));
+    }
+
+    #[test]
+    fn a_name_shows_both_its_ends() {
+        let mut table = Table::new(&[("SOURCE", Align::Name), ("N", Align::Right)]);
+        for name in ["x-ratelimit-reset-tokens", "x-ratelimit-reset-requests", "日本語の文章はとても長い", "short"]
+        {
+            table.row(vec![name.to_owned(), "1".to_owned()]);
+        }
+        let lines = table.lines(20, false);
+        assert!(lines.iter().all(|line| line.width() <= 20), "{lines:?}");
+        assert_eq!(&lines[1..3], ["x-ratel…et-tokens  1", "x-ratel…-requests  1"]);
+        assert!(lines[3].starts_with("日本語…"), "{lines:?}");
+        assert!(lines[4].starts_with("short  "), "{lines:?}");
     }
 
     #[test]

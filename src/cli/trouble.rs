@@ -202,6 +202,13 @@ fn misuse(error: &clap::Error) -> String {
     if !missing.is_empty() {
         said = format!("{said}: {}", missing.join(", "));
     }
+    // `holds list`, as other tools have it.
+    if error.kind() == ErrorKind::InvalidSubcommand || error.kind() == ErrorKind::ValueValidation {
+        let was = |kind| matches!(error.get(kind), Some(ContextValue::String(value)) if value == "list");
+        if was(ContextKind::InvalidSubcommand) || was(ContextKind::InvalidValue) {
+            return format!("{said}; the command without it lists them, and `--help` shows what can be asked for");
+        }
+    }
     if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
         && !values.is_empty()
     {

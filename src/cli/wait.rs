@@ -3,7 +3,7 @@
 use super::out::Out;
 use super::service::{Running, Signals, Work, is_served, log, of_app};
 use super::trouble::{Exit, Trouble};
-use crate::api::{Kind, shapes};
+use crate::api::{Kind, said, shapes};
 use crate::app::Service;
 use crate::config::Config;
 use crate::store::{JobId, JobRow, JobState, Query, Store};
@@ -75,10 +75,10 @@ impl Waiting {
             query.now_ms = store.clock().now_ms();
             let page = store.results(query.clone()).await?;
             let full = page.items.len() >= PAGE as usize;
-            for job in page.items {
-                if self.ids.remove(&job.id) {
-                    print(job, query.now_ms, &mut exit, out)?;
-                }
+            let mut ended: Vec<JobRow> = page.items.into_iter().filter(|job| self.ids.remove(&job.id)).collect();
+            said::fill_in(store, &mut ended).await?;
+            for job in ended {
+                print(job, query.now_ms, &mut exit, out)?;
             }
             if page.next_cursor.is_some() {
                 query.cursor = page.next_cursor;
@@ -94,7 +94,8 @@ impl Waiting {
     async fn ended_before<S: Store>(&mut self, store: &S, exit: &mut Exit, out: &mut Out) -> Result<(), Trouble> {
         for id in std::mem::take(&mut self.repeated) {
             let job = store.job(id).await?;
-            if let Some(job) = job.filter(|job| job.finished_ms.is_some_and(|ended_ms| ended_ms < self.since_ms)) {
+            if let Some(mut job) = job.filter(|job| job.finished_ms.is_some_and(|ended_ms| ended_ms < self.since_ms)) {
+                said::fill_in(store, std::slice::from_mut(&mut job)).await?;
                 self.ids.remove(&id);
                 print(job, store.clock().now_ms(), exit, out)?;
             }

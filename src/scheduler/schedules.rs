@@ -77,6 +77,34 @@ pub(super) async fn run_once<S: Store>(store: &S, directory: &Directory, now_ms:
     }
 }
 
+/// Takes back what a clock that was ahead did to schedules: their next instants lie where it showed them, and until then
+/// nothing would fire. Each goes on with its next instant from now. Idempotent; for when a process starts, and when its
+/// clock has stepped back. `None`: the database was away.
+pub(super) async fn rearm<S: Store>(store: &S, now_ms: i64) -> Option<u32> {
+    let away = |error: crate::store::Error| tracing::warn!(%error, "schedules could not be looked at again");
+    let mut rearmed = 0;
+    for schedule in store.schedules().await.map_err(away).ok()? {
+        let stands_ms = schedule.next_ms.filter(|next_ms| *next_ms > now_ms && schedule.paused.is_none());
+        let (Some(stands_ms), Some(next_ms)) = (stands_ms, next_ms(&schedule, now_ms)) else { continue };
+        if next_ms >= stands_ms {
+            continue;
+        }
+        let fire = Fire {
+            schedule: schedule.id,
+            expected_next_ms: Some(stands_ms),
+            next_ms: Some(next_ms),
+            firings: Vec::new(),
+            now_ms,
+        };
+        // Void: another process was faster.
+        if let Fired::Done(_) = store.fire(fire).await.map_err(away).ok()? {
+            rearmed += 1;
+            tracing::warn!(schedule.id = %schedule.id, "a schedule's next instant was set by a clock that was ahead");
+        }
+    }
+    Some(rearmed)
+}
+
 /// When a schedule fires next, counted from now: what it goes on with after a pause. `None`: never, or its calendar
 /// cannot be read.
 #[must_use]

@@ -78,6 +78,7 @@ impl Store for Database {
         fn fire(fire: Fire) -> Result<Fired>;
         fn job(id: JobId) -> Result<Option<JobRow>>;
         fn jobs(query: Query) -> Result<Page<JobRow>>;
+        fn job_ids(first: JobId, last: JobId, end: String, limit: u32) -> Result<Vec<JobId>>;
         fn turns(job: JobId) -> Result<Vec<TurnView>>;
         fn standing(job: JobId, now_ms: i64) -> Result<Option<Standing>>;
         fn histories(jobs: Vec<JobId>) -> Result<Vec<History>>;

@@ -9,12 +9,14 @@
 //! is to rely on is locked first. Locks are taken in one order, so that nobody waits in a circle, and what still does
 //! (40P01) is done again:
 //!
-//! 1. `workers`: a claim shares its worker's row, so that the worker is neither rescued nor retired under it;
-//! 2. `scopes`, in the order of their numbers; a scope only with its account, which has the lower number. Whoever gives or
+//! 1. one row of `schedules`, by whoever fires, pauses or removes it;
+//! 2. `workers`: a claim shares its worker's row, so that the worker is neither rescued nor retired under it;
+//! 3. `scopes`, in the order of their numbers; a scope only with its account, which has the lower number. Whoever gives or
 //!    takes permits, opens, dates or lifts holds has them: holds need no locks of their own;
-//! 3. `turns`, in the order of their ids; claims, promotions and deadlines skip what others have;
-//! 4. `lanes`, in the order of their numbers, for their counts;
-//! 5. the row `ended` of `counters`, from the draw of a job's place in the order of endings to the commit.
+//! 4. `turns`, in the order of their ids; claims, promotions and deadlines skip what others have. Who posts to a job, moves
+//!    it or ends it has its turn, so that none of them sees the others' work half done;
+//! 5. `lanes`, in the order of their numbers, for their counts;
+//! 6. the row `ended` of `counters`, from the draw of a job's place in the order of endings to the commit.
 //!
 //! Names (scopes, lanes) are made in transactions of their own, before.
 //!
@@ -233,14 +235,18 @@ macro_rules! expect {
     };
 }
 
-/// Reads, and again where the connection was lost.
+/// Reads, and again where the connection was lost. `$how`: each statement of its own moment (`read`), or all of one
+/// (`snapshot`).
 macro_rules! read {
-    ($self:ident, |$tx:ident| $read:expr) => {{
+    ($self:ident, |$tx:ident| $read:expr) => {
+        read!($self.read, |$tx| $read)
+    };
+    ($self:ident.$how:ident, |$tx:ident| $read:expr) => {{
         let core = Arc::clone(&$self.0.core);
         apart(async move {
             let mut tries = Tries::new(&core.db);
             loop {
-                let outcome = match core.db.read().await {
+                let outcome = match core.db.$how().await {
                     Ok(mut opened) => {
                         let $tx = &mut opened;
                         let found = $read.await;
@@ -256,11 +262,6 @@ macro_rules! read {
         })
         .await
     }};
-}
-
-/// Verbs that SQLite has first.
-fn soon<T>() -> Result<T> {
-    Err(Error::Database("this verb is not there yet".into()))
 }
 
 impl Store for Postgres {
@@ -337,87 +338,89 @@ impl Store for Postgres {
     }
 
     async fn prune(&self, request: Prune) -> Result<Pruned> {
-        expect!(self.ask, Request::Prune(request), Output::Pruned(pruned) => pruned)
+        expect!(self.ask, Request::Prune(request, self.0.core.clock.now_ms()), Output::Pruned(pruned) => pruned)
     }
 
     async fn cancel(&self, jobs: Vec<JobId>, now_ms: i64) -> Result<Vec<CancelOutcome>> {
         expect!(self.ask, Request::Cancel(jobs, now_ms), Output::Cancelled(outcomes) => outcomes)
     }
 
-    async fn post(&self, _messages: NewMessages) -> Result<Posted> {
-        soon()
+    async fn post(&self, messages: NewMessages) -> Result<Posted> {
+        expect!(self.ask, Request::Post(messages), Output::Posted(posted) => posted)
     }
 
-    async fn steer(&self, _jobs: Vec<JobId>, _how: Steer, _now_ms: i64) -> Result<Vec<SteerOutcome>> {
-        soon()
+    async fn steer(&self, jobs: Vec<JobId>, how: Steer, now_ms: i64) -> Result<Vec<SteerOutcome>> {
+        expect!(self.ask, Request::Steer(jobs, how, now_ms), Output::Steered(outcomes) => outcomes)
     }
 
-    async fn delete(&self, _jobs: Vec<JobId>) -> Result<Vec<DeleteOutcome>> {
-        soon()
+    async fn delete(&self, jobs: Vec<JobId>) -> Result<Vec<DeleteOutcome>> {
+        expect!(self.ask, Request::Delete(jobs), Output::Deleted(outcomes) => outcomes)
     }
 
-    async fn pause_queue(&self, _queue: String, _pause: Option<Pause>) -> Result<Option<Pause>> {
-        soon()
+    async fn pause_queue(&self, queue: String, pause: Option<Pause>) -> Result<Option<Pause>> {
+        expect!(self.ask, Request::PauseQueue(queue, pause), Output::QueuePaused(before) => before)
     }
 
-    async fn close_scope(&self, _close: HoldClose) -> Result<HoldRow> {
-        soon()
+    async fn close_scope(&self, close: HoldClose) -> Result<HoldRow> {
+        let id = expect!(self.ask, Request::Close(close), Output::Closed(id) => id)?;
+        let row: Option<HoldRow> = read!(self, |tx| reads::hold(tx, id))?;
+        row.ok_or_else(|| Error::Database("a hold was deleted as it was closed".into()))
     }
 
-    async fn retries(&self, _of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
-        soon()
+    async fn retries(&self, of: Vec<JobId>) -> Result<Vec<(JobId, JobId)>> {
+        read!(self, |tx| reads::retries(tx, &of))
     }
 
-    async fn add_schedule(&self, _schedule: NewSchedule) -> Result<Scheduled> {
-        soon()
+    async fn add_schedule(&self, schedule: NewSchedule) -> Result<Scheduled> {
+        expect!(self.ask, Request::AddSchedule(schedule), Output::Scheduled(scheduled) => scheduled)
     }
 
-    async fn remove_schedule(&self, _id: ScheduleId) -> Result<bool> {
-        soon()
+    async fn remove_schedule(&self, id: ScheduleId) -> Result<bool> {
+        expect!(self.ask, Request::RemoveSchedule(id), Output::Found(found) => found)
     }
 
-    async fn pause_schedule(&self, _id: ScheduleId, _pause: Option<Pause>, _next_ms: Option<i64>) -> Result<bool> {
-        soon()
+    async fn pause_schedule(&self, id: ScheduleId, pause: Option<Pause>, next_ms: Option<i64>) -> Result<bool> {
+        expect!(self.ask, Request::PauseSchedule(id, pause, next_ms), Output::Found(found) => found)
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleRow>> {
-        soon()
+        read!(self, |tx| reads::schedules(tx))
     }
 
-    async fn due_schedules(&self, _now_ms: i64, _limit: u32) -> Result<Vec<ScheduleRow>> {
-        Ok(Vec::new())
+    async fn due_schedules(&self, now_ms: i64, limit: u32) -> Result<Vec<ScheduleRow>> {
+        read!(self, |tx| reads::due_schedules(tx, now_ms, limit))
     }
 
-    async fn fire(&self, _fire: Fire) -> Result<Fired> {
-        soon()
+    async fn fire(&self, fire: Fire) -> Result<Fired> {
+        expect!(self.ask, Request::Fire(fire), Output::Fired(fired) => fired)
     }
 
-    async fn standing(&self, _job: JobId, _now_ms: i64) -> Result<Option<Standing>> {
-        soon()
+    async fn standing(&self, job: JobId, now_ms: i64) -> Result<Option<Standing>> {
+        read!(self.snapshot, |tx| reads::standing(tx, job, now_ms))
     }
 
-    async fn histories(&self, _jobs: Vec<JobId>) -> Result<Vec<History>> {
-        soon()
+    async fn histories(&self, jobs: Vec<JobId>) -> Result<Vec<History>> {
+        read!(self, |tx| reads::histories(tx, &jobs))
     }
 
-    async fn reset(&self, _key: SendKey) -> Result<Option<ResetRow>> {
-        soon()
+    async fn reset(&self, key: SendKey) -> Result<Option<ResetRow>> {
+        read!(self, |tx| reads::reset(tx, key))
     }
 
-    async fn reset_accuracy(&self, _query: Query) -> Result<Vec<AccuracyRow>> {
-        soon()
+    async fn reset_accuracy(&self, query: Query) -> Result<Vec<AccuracyRow>> {
+        read!(self, |tx| reads::reset_accuracy(tx, &query))
     }
 
-    async fn hold_events(&self, _hold: HoldId) -> Result<Vec<HoldEventRow>> {
-        soon()
+    async fn hold_events(&self, hold: HoldId) -> Result<Vec<HoldEventRow>> {
+        read!(self, |tx| reads::hold_events(tx, hold))
     }
 
-    async fn queues(&self, _now_ms: i64) -> Result<Vec<QueueRow>> {
-        soon()
+    async fn queues(&self, now_ms: i64) -> Result<Vec<QueueRow>> {
+        read!(self.snapshot, |tx| reads::queues(tx, now_ms))
     }
 
-    async fn usage(&self, _query: Query, _by: UsageBy) -> Result<Vec<UsageRow>> {
-        soon()
+    async fn usage(&self, query: Query, by: UsageBy) -> Result<Vec<UsageRow>> {
+        read!(self, |tx| reads::usage(tx, &query, &by))
     }
 
     async fn release_hold(&self, release: HoldRelease) -> Result<Option<HoldRow>> {
@@ -434,6 +437,10 @@ impl Store for Postgres {
 
     async fn jobs(&self, query: Query) -> Result<Page<JobRow>> {
         read!(self, |tx| reads::jobs(tx, &query))
+    }
+
+    async fn job_ids(&self, first: JobId, last: JobId, end: String, limit: u32) -> Result<Vec<JobId>> {
+        read!(self, |tx| reads::job_ids(tx, (first, last), &end, limit))
     }
 
     async fn turns(&self, job: JobId) -> Result<Vec<TurnView>> {

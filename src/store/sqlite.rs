@@ -298,6 +298,10 @@ impl Store for Sqlite {
         reads::jobs(self.0.readers.take().await?.conn()?, &query).await
     }
 
+    async fn job_ids(&self, first: JobId, last: JobId, end: String, limit: u32) -> Result<Vec<JobId>> {
+        reads::job_ids(self.0.readers.take().await?.conn()?, (first, last), &end, limit).await
+    }
+
     async fn turns(&self, job: JobId) -> Result<Vec<TurnView>> {
         reads::turns(self.0.readers.take().await?.conn()?, job).await
     }

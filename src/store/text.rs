@@ -1,7 +1,7 @@
 //! The closed vocabularies as they are stored: the same words as in JSON.
 
 use crate::failure::LimitKind;
-use crate::store::{JobState, Outcome};
+use crate::store::{CatchUp, JobState, Outcome, Overlap};
 
 pub(super) fn limit_kind(kind: LimitKind) -> &'static str {
     match kind {
@@ -69,6 +69,21 @@ pub(super) fn state_of(text: &str) -> JobState {
         "failed" => JobState::Failed,
         "cancelled" => JobState::Cancelled,
         _ => JobState::Unknown,
+    }
+}
+
+pub(super) fn catch_up(catch_up: CatchUp) -> &'static str {
+    match catch_up {
+        CatchUp::None => "none",
+        CatchUp::Last => "last",
+        CatchUp::All => "all",
+    }
+}
+
+pub(super) fn overlap(overlap: Overlap) -> &'static str {
+    match overlap {
+        Overlap::Skip => "skip",
+        Overlap::Queue => "queue",
     }
 }
 

@@ -68,7 +68,7 @@ async fn write_ends<S: Store>(
     loop {
         tokio::select! {
             biased;
-            _ = clock.sleep_until(again_ms), if !refused.is_empty() => {
+            _ = clock.nap_until(again_ms, again_ms - REFUSED_AGAIN_MS), if !refused.is_empty() => {
                 refused = each_by_itself(&store, refused).await;
                 again_ms = clock.now_ms() + REFUSED_AGAIN_MS;
                 continue;
@@ -113,8 +113,8 @@ async fn write<S: Store>(store: &S, batch: Vec<Completion>, lost: &CancellationT
             Err(error) => {
                 let lease_is_lost = lost.is_cancelled();
                 tracing::warn!(%error, ends = batch.len(), lease_is_lost, "ends could not be written yet");
-                let clock = store.clock();
-                clock.sleep_until(clock.now_ms() + STORE_AWAY_MS).await;
+                let now_ms = store.clock().now_ms();
+                store.clock().nap_until(now_ms + STORE_AWAY_MS, now_ms).await;
             }
         }
     }

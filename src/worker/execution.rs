@@ -66,10 +66,10 @@ pub(super) async fn run<S: Store>(shared: Arc<Shared<S>>, turn: ClaimedTurn, slo
             }
             return give_back(&shared, &turn).await;
         }
-        Err(Unplanned::Failed(error)) => {
+        Err(Unplanned::Failed(error, result)) => {
             let account = Account { seq: turn.seq, started_ms, ended_ms: shared.clock.now_ms(), sends: 0 };
             let error = *error;
-            let next = Next::Final { state: JobState::Failed, result: None, error: ledger::json(&error) };
+            let next = Next::Final { state: JobState::Failed, result, error: ledger::json(&error) };
             let record = ledger::own(&account, Outcome::Failed, &error);
             return hand_over(&shared, completion(&shared, &turn, record, next)).await;
         }
@@ -374,8 +374,9 @@ impl<S: Store> Shared<S> {
     /// Waits a moment for a database that is away. `None`: the lease is lost, and with it the turn.
     pub(super) async fn store_is_away(&self, what: &str, error: &crate::store::Error) -> Option<()> {
         tracing::warn!(%error, "{what}");
+        let now_ms = self.clock.now_ms();
         tokio::select! {
-            _ = self.clock.sleep_until(self.clock.now_ms() + STORE_AWAY_MS) => Some(()),
+            _ = self.clock.nap_until(now_ms + STORE_AWAY_MS, now_ms) => Some(()),
             () = self.lost.cancelled() => None,
         }
     }

@@ -8,14 +8,15 @@ use std::sync::Arc;
 /// may hold its turns by then.
 pub(super) async fn keep<S: Store>(shared: Arc<Shared<S>>) {
     let mut renewed_ms = shared.hand.renewed_ms();
-    let mut next_ms = renewed_ms + shared.settings.lease_ms / 3;
+    let (mut looked_ms, mut next_ms) = (renewed_ms, renewed_ms + shared.settings.lease_ms / 3);
     loop {
-        shared.clock.sleep_until(next_ms).await;
+        shared.clock.nap_until(next_ms, looked_ms).await;
         let asked_ms = shared.clock.now_ms();
+        looked_ms = asked_ms;
         let ends_ms = renewed_ms + shared.settings.lease_ms;
         let outcome = tokio::select! {
             outcome = shared.store.heartbeat(shared.id, asked_ms) => Some(outcome),
-            _ = shared.clock.sleep_until(ends_ms) => None,
+            _ = shared.clock.nap_until(ends_ms, asked_ms) => None,
         };
         match outcome {
             Some(Ok(Applied::Done)) => {
@@ -31,7 +32,8 @@ pub(super) async fn keep<S: Store>(shared: Arc<Shared<S>>) {
             }
             Some(Err(error)) => {
                 tracing::warn!(worker.id = %shared.id, %error, "the lease could not be renewed");
-                next_ms = shared.clock.now_ms() + (shared.settings.lease_ms / 10).clamp(50, 1_000);
+                looked_ms = shared.clock.now_ms();
+                next_ms = looked_ms + (shared.settings.lease_ms / 10).clamp(50, 1_000);
             }
             None => {}
         }

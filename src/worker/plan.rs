@@ -22,12 +22,13 @@ pub(super) enum Unplanned {
     StoreAway,
     /// This worker's configuration lacks the job's provider entry; another's may have it.
     NotHere,
-    Failed(Box<ErrorDocument>),
+    /// The error, and the job's result, if it has said anything.
+    Failed(Box<ErrorDocument>, Option<String>),
 }
 
 impl Plan {
     pub(super) async fn of<S: Store>(shared: &Shared<S>, turn: &ClaimedTurn) -> Result<Self, Unplanned> {
-        let failed = |code: &str, message: String| Unplanned::Failed(Box::new(ErrorDocument::own(code, message)));
+        let failed = |code: &str, message: String| Unplanned::Failed(Box::new(ErrorDocument::own(code, message)), None);
         let spec = JobSpec::parse(&turn.spec)
             .map_err(|error| failed(codes::SPEC_UNREADABLE, format!("the stored job cannot be read: {error}")))?;
         let entry = shared.settings.entries.get(&turn.entry);
@@ -49,6 +50,9 @@ impl Plan {
         };
         // What it was told while it ran is read by the turn behind it, also where this one is sent once more.
         history.inbox.retain(|row| row.seq <= turn.seq);
+        if let Some((error, result)) = agent::turn_refused(&spec, &history) {
+            return Err(Unplanned::Failed(Box::new(error), result));
+        }
         let mut call = agent::next_call(&spec, &history);
         if let Call::Chat(chat) = &mut call {
             chat.may_ask_again = policy.asks_again_without_stream(spec.delivery);

@@ -18,10 +18,10 @@ pub(super) async fn watch<S: Store>(shared: Arc<Shared<S>>) {
                 Err(error) => tracing::warn!(%error, "cancels could not be read"),
             }
         }
-        shared.clock.sleep_until(asked_ms + FOLLOW_MS).await;
+        shared.clock.nap_until(asked_ms + FOLLOW_MS, asked_ms).await;
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
-            _ = shared.clock.sleep_until(asked_ms + POLL_MS) => {}
+            _ = shared.clock.nap_until(asked_ms + POLL_MS, asked_ms) => {}
         }
     }
 }

@@ -51,7 +51,7 @@ impl<S: Store> Execution<S> {
                     }
                     tokio::select! {
                         _ = changes.changed() => {}
-                        _ = shared.clock.sleep_until(now_ms + POLL_MS) => {}
+                        _ = shared.clock.nap_until(now_ms + POLL_MS, now_ms) => {}
                         () = self.slot.cancel.cancelled() => {}
                         () = shared.lost.cancelled() => {}
                     }

@@ -96,9 +96,9 @@ fn a_live_job_is_told_and_an_ended_one_is_not() {
     let place = place();
     let job = submit(&place, "a", 1).remove(0);
     let said = run(&place, &["message", &job, "Be brief.", "--key", "k"]);
-    assert!(said.code == 0 && said.out.starts_with("told: read before turn 1\n"), "{said:?}");
+    assert!(said.code == 0 && said.out.starts_with("told; it is read before turn 1\n"), "{said:?}");
     let said = run(&place, &["message", &job, "Be brief.", "--key", "k"]);
-    assert_eq!((said.code, said.out.as_str()), (0, "had been told before: read before turn 1\n"));
+    assert_eq!((said.code, said.out.as_str()), (0, "had been told before; it is read before turn 1\n"));
     let said = run(&place, &["message", &job, "Be long.", "--key", "k"]);
     assert!(said.code == 1 && said.err.starts_with("error: --key: the key was used for another message"), "{said:?}");
     let said = place.run_with(&["--config", "r.toml", "message", &job, "-"], "And of stdin.\n", &[]);
@@ -122,7 +122,10 @@ fn a_queue_is_paused_and_goes_on() {
         "default is paused; what runs finishes\nnext: reprieve queues resume default  (to let it go on)\n"
     );
     let said = run(&place, &["queues", "pause", "default"]);
-    assert!(said.out.contains("it had been since") && said.out.contains("by command line: invoice"), "{said:?}");
+    assert!(
+        said.out.contains("it had been since") && said.out.replace('\n', " ").contains("by command line: invoice"),
+        "{said:?}"
+    );
     assert_eq!(run(&place, &["queues", "--json"]).json()["items"][0]["paused"]["by"], "command line");
     assert_eq!(run(&place, &["explain", &job, "--json"]).json()["reason"], "queue_paused");
     let said = run(&place, &["queues", "resume", "default"]);
@@ -138,12 +141,17 @@ fn a_scope_is_closed_by_hand_and_of_several_holds_one_is_meant() {
         |model: &str| run(&place, &["holds", "close", "--provider", "127.0.0.1", "--model", model, "--for", "2h"]);
     let said = close("m");
     assert!(said.code == 0 && said.out.contains("2 turns wait behind it"), "{said:?}");
+    let last = said.out.lines().last().unwrap();
+    assert!(last.starts_with("next: reprieve holds release ") && said.out.contains("Z (now)\n"), "{said:?}");
+    let said = run(&place, &["holds", "--model", "other"]);
+    assert_eq!(said.out, "No hold matches.\n", "one scope is closed");
     assert_eq!(close("n").code, 0);
     assert_eq!(ids(&place, &["--state", "deferred"]).len(), 2);
     let said = run(&place, &["holds", "release", "--provider", "127.0.0.1"]);
     assert!(said.code == 2 && said.err.contains("2 open holds match: ") && said.err.contains("--all"), "{said:?}");
     let said = run(&place, &["holds", "release", "--provider", "127.0.0.1", "--model", "n"]);
     assert!(said.code == 0 && said.out.contains("127.0.0.1/sim/n is released"), "{said:?}");
+    assert!(said.out.contains("/n is released; it had been closed until "), "no provider named an end: {said:?}");
     let said = run(&place, &["holds", "release", "--all", "--reason", "paid", "--json"]);
     assert_eq!(said.json()["items"].as_array().unwrap().len(), 1);
     let ended: Value = run(&place, &["holds", "--include-ended", "--json"]).json();
@@ -181,4 +189,30 @@ fn a_schedule_is_added_tried_stopped_and_removed() {
     assert!(run(&place, &["schedules"]).out.lines().all(|line| line.chars().count() <= 80));
     assert_eq!(run(&place, &["schedules", "rm", "nightly"]).out, "nightly is removed; its jobs stay\n");
     assert!(run(&place, &["schedules"]).out.starts_with("There is no schedule yet."));
+}
+
+#[test]
+fn an_entry_of_the_configuration_is_no_provider_and_is_told_from_one() {
+    let place = place();
+    let note = "note: `sim` is an entry of the configuration; its scope is --provider 127.0.0.1 --account sim\n";
+    for list in ["jobs", "failures", "resets", "holds", "results", "usage", "cancel", "retry", "delete", "resume"] {
+        let said = run(&place, &[list, "--provider", "other, sim"]);
+        assert!(said.code == 0 && said.err.starts_with(note), "{list}: {said:?}");
+        let said = run(&place, &[list, "--provider", "127.0.0.1", "--account", "sim"]);
+        assert!(said.code == 0 && !said.err.contains("note:"), "{list}: {said:?}");
+    }
+    assert_eq!(run(&place, &["jobs", "--provider", "sim", "--json"]).err, "", "programs read problems there");
+}
+
+#[test]
+fn tables_are_as_wide_as_one_says() {
+    let place = place();
+    submit(&place, "a", 1);
+    let widest = |columns: &str| {
+        let arguments = ["--config", "r.toml", "jobs"];
+        let said = place.run_with(&arguments, "", &[("COLUMNS", columns)]);
+        said.out.lines().take(2).map(|line| line.chars().count()).max().unwrap()
+    };
+    let (narrow, wide) = (widest("80"), widest("200"));
+    assert!(narrow <= 80 && wide > 80 && wide <= 200, "{narrow} {wide}");
 }

@@ -1,12 +1,62 @@
-//! Every reason why a job is where it is, met in a real store: the function and the API say the same of it.
+//! Every reason why a job is where it is, met in a real store: the function, the API and the command line say the same of
+//! it.
 
-use crate::served::{Hand, Served, job, refusal, serve_at_now};
+use crate::served::{Hand, Served, body, job, refusal, serve_at_now};
 use reprieve::agent::Directory;
 use reprieve::api::why::{Aside, explain, explain_job};
-use reprieve::store::{HoldClose, JobId, Pause, ScopeConfig, Steer, Store};
+use reprieve::store::{CancelOutcome, HoldClose, JobId, NewMessages, Pause, Posted, ScopeConfig, Steer, Store};
 use serde_json::{Value, json};
 
-/// What is said of a job, the API and the function agreeing: `reason [who]: text`.
+/// A sentence without the lengths of time in it: a process looks a moment later than the test does.
+fn timeless(text: &str) -> String {
+    let mut words = text.split_whitespace().peekable();
+    let mut out: Vec<String> = Vec::new();
+    while let Some(word) = words.next() {
+        let number = word.trim_start_matches('(').parse::<f64>().is_ok();
+        let unit = words.peek().map(|next| next.trim_end_matches([')', '.', ',', ';', ':']).to_owned());
+        match unit {
+            Some(unit) if number && ["ms", "s", "min", "h", "d"].contains(&unit.as_str()) => {
+                let end = words.next().unwrap()[unit.len()..].to_owned();
+                let begin = if word.starts_with('(') { "(" } else { "" };
+                match out.last_mut() {
+                    Some(last) if last.ends_with("SOME") => last.push_str(&end),
+                    _ => out.push(format!("{begin}SOME{end}")),
+                }
+            }
+            _ => out.push(word.to_owned()),
+        }
+    }
+    out.join(" ")
+}
+
+/// Every text of an explanation, without lengths of time.
+fn without_lengths(explained: &Value) -> Value {
+    match explained {
+        Value::String(text) => Value::String(timeless(text)),
+        Value::Array(items) => items.iter().map(without_lengths).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), without_lengths(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
+/// The command line, on the same database at the same instant, as text and as a document.
+fn commanded(served: &Served, id: JobId, asked: &Value) {
+    let id = id.to_string();
+    let document = served.commanded(&["explain", &id, "--json"]);
+    assert_eq!((document.code, document.err.as_str()), (0, ""), "{document:?}");
+    assert_eq!(without_lengths(&document.json()), without_lengths(asked));
+    let shown = served.commanded(&["explain", &id]);
+    let lines: Vec<&str> = shown.out.lines().collect();
+    assert_eq!(lines[0], format!("Job {id}: {}", asked["state"].as_str().unwrap()));
+    let (said, text) = (timeless(&lines[1..].join(" ")), timeless(asked["text"].as_str().unwrap()));
+    assert!(said.starts_with(&text), "{text}\n{said}");
+}
+
+/// What is said of a job, all agreeing: `reason [who]: text`.
 async fn said(served: &Served, id: JobId) -> String {
     let over_http = served.explained(id).await;
     let asked = explain_job(&served.store, &served.directory, id).await.unwrap().unwrap();
@@ -17,6 +67,7 @@ async fn said(served: &Served, id: JobId) -> String {
         assert_eq!((bare.until_ms, bare.hold, bare.state), (asked.until_ms, asked.hold, asked.state.clone()));
     }
     assert!(!asked.text.contains('\n'));
+    commanded(served, id, &over_http);
     format!("{} [{}]: {}", asked.reason, asked.who.unwrap_or_default(), asked.text)
 }
 
@@ -149,6 +200,60 @@ async fn what_an_account_keeps() {
     hand.complete(hand.refuse(&turn, refusal(&turn, true, until_ms, "/error/resets_at", None))).await;
     all.note("5", &served, third).await;
     insta::assert_snapshot!(all.0.join("\n"));
+}
+
+#[tokio::test]
+async fn what_was_told_too_late_and_what_was_said_before_the_end() {
+    let (served, clock) = serve_at_now().await;
+    limit(&served, 8).await;
+    let hand = Hand::new(&served.store, &[]).await;
+    let mut all = Said(Vec::new());
+    // Its last turn is under way when the message comes.
+    let told = at(&[("max_turns", json!(1))], &served).await;
+    let turn = hand.one().await;
+    let message = NewMessages {
+        job: told,
+        key: None,
+        messages: vec![json!({"role": "user", "content": "and why not?"}).to_string()],
+        last_turn: None,
+        now_ms: clock.now_ms(),
+    };
+    assert_eq!(served.store.post(message).await.unwrap(), Posted::Accepted { seq: 2 });
+    hand.complete(hand.answer(&turn)).await;
+    all.note("told too late", &served, told).await;
+    let transcript = body(served.get(&format!("/v1/jobs/{told}/transcript")).send().await.unwrap()).await;
+    let unanswered: Vec<bool> =
+        transcript["items"].as_array().unwrap().iter().map(|entry| entry["unanswered"].as_bool().unwrap()).collect();
+    assert_eq!(unanswered, [false, false, true], "{transcript}");
+    assert!(served.commanded(&["job", &told.to_string()]).out.contains("user (message, no answer):"));
+    // Two jobs whose answers were cut and go on later; one meets its deadline first, one is cancelled.
+    let (late, dropped) = (at(&[("deadline", json!("1m"))], &served).await, at(&[], &served).await);
+    for _ in 0..2 {
+        let turn = hand.one().await;
+        hand.complete(hand.cut(&turn, "Because the air", clock.now_ms() + 300_000)).await;
+    }
+    clock.advance_ms(1_000);
+    all.note("9, cut", &served, late).await;
+    clock.advance_ms(59_000);
+    assert_eq!(served.store.expire(clock.now_ms(), 10).await.unwrap(), 1);
+    assert_eq!(served.store.cancel(vec![dropped], clock.now_ms()).await.unwrap(), [CancelOutcome::Cancelled]);
+    all.note("cut, late", &served, late).await;
+    all.note("cut, cancelled", &served, dropped).await;
+    insta::assert_snapshot!(all.0.join("\n"));
+    // Nothing that was said is lost to whoever reads results.
+    let over_http = served.get("/v1/results?state=failed,cancelled").send().await.unwrap().text().await.unwrap();
+    let commanded = served.commanded(&["results", "--state", "failed,cancelled"]).out;
+    assert_eq!(over_http, commanded);
+    let listed = served.commanded(&["results", "--state", "failed,cancelled", "--json"]).json();
+    for (id, line) in [late, dropped].into_iter().zip(over_http.lines()) {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&row["id"], &row["result"]["text"]), (&json!(id), &json!("Because the air")), "{row}");
+        assert_eq!(row["result"]["truncated"], json!(true));
+        let whole = body(served.get(&format!("/v1/jobs/{id}")).send().await.unwrap()).await;
+        assert_eq!(whole["result"], row["result"]);
+        assert_eq!(served.commanded(&["job", &id.to_string(), "--json"]).json()["job"]["result"], row["result"]);
+        assert!(listed["items"].as_array().unwrap().iter().any(|item| item["result"] == row["result"]));
+    }
 }
 
 #[tokio::test]

@@ -211,3 +211,35 @@ async fn a_schedule_is_added_once_paused_run_and_removed() {
     said.push(served.shown(served.post(&at("/run"))).await);
     insta::assert_snapshot!(redacted(&said.join("\n"), &served));
 }
+
+/// What a post says must not be passed over: a parameter or a body where none is taken.
+#[tokio::test]
+async fn a_post_says_nothing_that_is_not_heard() {
+    let (served, _clock) = serve_at_now().await;
+    let id = served.taken(&job("a")).await;
+    let paths: Vec<String> = ["cancel", "retry", "pause", "resume", "messages"]
+        .iter()
+        .map(|what| format!("/v1/jobs/{id}/{what}"))
+        .chain(
+            ["jobs", "jobs/bulk", "holds", "schedules", "queues/q/pause", "queues/q/resume"]
+                .map(|p| format!("/v1/{p}")),
+        )
+        .chain(["pause", "resume", "run"].map(|what| format!("/v1/schedules/s/{what}")))
+        .collect();
+    for path in &paths {
+        let (code, said) = status(served.post(&format!("{path}?dry_run=1"))).await;
+        assert_eq!((code, &said["at"]), (400, &json!("dry_run")), "{path}: {said}");
+    }
+    for path in
+        paths.iter().filter(|path| path.ends_with("cancel") || path.ends_with("retry") || path.ends_with("resume"))
+    {
+        let (code, said) = status(served.post(path).json(&json!({"reason": "unheard"}))).await;
+        assert_eq!((code, &said["type"]), (400, &json!("urn:reprieve:problem:malformed")), "{path}: {said}");
+        let (code, said) = status(served.post(path).body(vec![b'x'; 3 << 20])).await;
+        assert_eq!(code, 413, "{path}: {said}");
+    }
+    assert_eq!(body(served.get(&format!("/v1/jobs/{id}")).send().await.unwrap()).await["state"], "queued");
+    assert_eq!(status(served.post(&format!("/v1/jobs/{id}/cancel")).json(&json!({}))).await.0, 200);
+    let (code, said) = status(served.post("/v1/jobs").header("idempotency-key", "k".repeat(300)).json(&job("b"))).await;
+    assert_eq!((code, &said["at"]), (422, &json!("/idempotency_key")));
+}

@@ -13,6 +13,7 @@ mod http;
 mod http_audit;
 mod http_steering;
 mod misuse;
+mod pinned;
 mod readme;
 mod rig;
 mod runs;

@@ -31,6 +31,8 @@ fn a_misused_command_line_says_what_would_be_right() {
             &["jbos"],
             &["holds", "release"],
             &["holds", "release", "7"],
+            &["holds", "list"],
+            &["queues", "list"],
             &["--json", "jobs", "--stat", "queued"],
         ]
     ));

@@ -1,8 +1,8 @@
 //! Runs the command line as a process, in a directory of its own and with no environment but what a test gives.
 
 use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 /// What a command said and how it ended.
 #[derive(Debug)]
@@ -13,6 +13,13 @@ pub struct Said {
 }
 
 impl Said {
+    /// With the directory's name left out.
+    pub fn of(output: &Output, dir: &Path) -> Self {
+        let dir = dir.to_str().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_owned()).unwrap().replace(dir, "DIR");
+        Self { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
     /// As a snapshot holds it.
     pub fn shown(&self) -> String {
         format!("exit {}\n-- stdout\n{}-- stderr\n{}", self.code, self.out, self.err)
@@ -21,6 +28,13 @@ impl Said {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// The binary in a directory, with no environment but that.
+pub fn command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    command.args(arguments).current_dir(dir).env_clear().env("TMPDIR", dir);
+    command
 }
 
 /// A directory with a configuration and a database of its own.
@@ -50,9 +64,7 @@ impl Place {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
-        command.args(arguments).current_dir(self.dir.path()).env_clear().env("TMPDIR", self.dir.path());
-        command
+        command(self.dir.path(), arguments)
     }
 
     pub fn run(&self, arguments: &[&str]) -> Said {
@@ -71,8 +83,6 @@ impl Place {
         // It may end without reading.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let output = child.wait_with_output().unwrap();
-        let dir = self.dir.path().to_str().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(dir, "DIR");
-        Said { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+        Said::of(&output, self.dir.path())
     }
 }

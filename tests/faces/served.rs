@@ -1,5 +1,6 @@
 //! The API in this process, over a store whose clock is the test's, and a worker's part played by hand.
 
+use crate::rig::{Said, command};
 use reprieve::agent::Directory;
 use reprieve::api::{self, Api};
 use reprieve::clock::Clock;
@@ -22,7 +23,7 @@ pub struct Served {
     pub directory: Arc<Directory>,
     pub client: Client,
     pub stop: CancellationToken,
-    _dir: tempfile::TempDir,
+    pub dir: tempfile::TempDir,
 }
 
 pub const CONFIG: &str = "[providers.sim]\nadapter = \"openai\"\nendpoint = \"http://127.0.0.1:9/v1/\"\n\
@@ -55,7 +56,7 @@ async fn serve_with(waits: api::Waits, clock: Clock) -> Served {
     let directory = Arc::new(Directory::of(&config));
     let api = Api { store: store.clone(), directory: Arc::clone(&directory), hosts: Arc::default() };
     tokio::spawn(api::serve(listener, api, waits, stop.clone()));
-    Served { url, store, directory, client: Client::new(), stop, _dir: dir }
+    Served { url, store, directory, client: Client::new(), stop, dir }
 }
 
 impl Served {
@@ -88,6 +89,15 @@ impl Served {
     /// One job's explanation, over HTTP.
     pub async fn explained(&self, id: JobId) -> Value {
         body(self.get(&format!("/v1/jobs/{id}/explain")).send().await.unwrap()).await
+    }
+
+    /// What the binary says of the same database, with its clock put to the test's.
+    pub fn commanded(&self, arguments: &[&str]) -> Said {
+        let off_ms = self.store.clock().now_ms() - Clock::system().now_ms();
+        let skew = if off_ms < 0 { format!("-{}ms", -off_ms) } else { format!("{off_ms}ms") };
+        let arguments = [&["--config", "r.toml"], arguments].concat();
+        let output = command(self.dir.path(), &arguments).env("REPRIEVE_CLOCK_SKEW", skew).output().unwrap();
+        Said::of(&output, self.dir.path())
     }
 
     /// What a request answers, with its status, as a snapshot holds it.
@@ -314,6 +324,24 @@ impl Hand {
             send: Some(Self::send(turn, "failed", 503, now_ms)),
             answered: false,
             next: Next::Again { due_ms, counts: true },
+            ..self.answer(turn)
+        }
+    }
+
+    /// A stream that broke after some text: it is kept, and the next turn goes on from its end.
+    pub fn cut(&self, turn: &ClaimedTurn, text: &str, due_ms: i64) -> Completion {
+        let now_ms = self.now_ms();
+        let response = json!({"text": text, "finish_reason": null, "tool_calls": [], "usage": {}}).to_string();
+        let go_on = json!({"role": "user", "content": "Go on."}).to_string();
+        let inbox = vec![InboxRow { seq: turn.seq + 1, kind: "continuation".into(), body: go_on, at_ms: now_ms }];
+        Completion {
+            record: TurnRecord {
+                cut: Some("stalled".into()),
+                response: Some(response),
+                ..Self::failed(turn, Outcome::Truncated, 503, "commit_partial", now_ms)
+            },
+            send: Some(Self::send(turn, "cut", 200, now_ms)),
+            next: Next::Turn { due_ms: Some(due_ms), repairs: 1, inbox },
             ..self.answer(turn)
         }
     }

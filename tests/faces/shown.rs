@@ -77,8 +77,13 @@ fn history() -> Shown {
 }
 
 /// What differs from run to run.
-fn redacted(check: impl FnOnce()) {
-    insta::with_settings!({filters => vec![
+pub fn redacted(check: impl FnOnce()) {
+    redacted_too(&[], check);
+}
+
+/// The same, and before it what differs there alone.
+pub fn redacted_too(more: &[(&str, &str)], check: impl FnOnce()) {
+    let all = [
         (r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID"),
         (r"[0-9a-f]{8}…[0-9a-f-]+", "SHORT"),
         (r"127\.0\.0\.1:\d+", "HOST"),
@@ -101,8 +106,10 @@ fn redacted(check: impl FnOnce()) {
         // Where a cell is cut depends on how long the moments beside it are.
         (r"(until AT \(in SOME\)).*…", "$1 …"),
         (r"[^\s…]+…", "…"),
+        (r"…( 1[0-9]{9}\b|[^\s…]+)", "…"),
         (r" {2,}", "  "),
-    ]}, { check() });
+    ];
+    insta::with_settings!({filters => [more, &all].concat()}, { check() });
 }
 
 /// Sentences on one line: where they are broken depends on how long the moments in them are.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 async fn tell(bench: &Bench, job: JobId, body: &str) -> Posted {
     let messages = agent::messages(body).unwrap();
-    let new = NewMessages { job, key: None, messages, now_ms: bench.now_ms() };
+    let new = NewMessages { job, key: None, messages, last_turn: None, now_ms: bench.now_ms() };
     bench.store.post(new).await.unwrap()
 }
 
@@ -66,6 +66,28 @@ async fn a_follow_up_posted_amid_a_cut_answer_waits_for_the_whole_of_it() {
     assert_eq!(texts.len(), 3);
     assert_eq!(texts[..2].concat(), whole, "the answer was broken by what was told in its middle");
     assert!(!texts[2].is_empty());
+}
+
+/// Its last turn was spent on the rest of an answer: a job that did not read what it was told has not succeeded.
+#[tokio::test]
+async fn a_job_that_is_out_of_turns_does_not_pass_over_what_it_was_told() {
+    let scenario = "[answer]\nchars = 400\n\
+        [[rules]]\nname = \"dropped\"\nfirst = 1\nlatency = \"3s\"\ndrop = { after_chunks = 5 }\n";
+    let bench = Bench::start(scenario, "[recovery.tiered.transient]\nbase = \"10ms\"\n").await;
+    let id = bench.submit(json!({"max_turns": 2})).await;
+    bench.until(id, |job| job.state == JobState::Running).await;
+    assert_eq!(tell(&bench, id, r#"{"input":"And behind it?"}"#).await, Posted::Accepted { seq: 2 });
+    let job = bench.ended(id).await;
+    let error: serde_json::Value = serde_json::from_str(job.error.as_deref().unwrap()).unwrap();
+    assert_eq!((job.state, &error["code"]), (JobState::Failed, &json!("turn_limit")));
+    let outcomes: Vec<Outcome> = bench.turns(id).await.iter().map(|turn| turn.record.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Truncated, Outcome::Completed, Outcome::Failed]);
+    let calm = Bench::start("[answer]\nchars = 400\n", "").await;
+    let whole = text(&calm.succeeded(calm.submit(json!({})).await).await);
+    assert_eq!(text(&job), whole, "the answer there is, whole");
+    // A retry reads it.
+    let again = bench.succeeded(retry(&bench, id).await).await;
+    assert!(!text(&again).is_empty() && text(&again) != whole);
 }
 
 #[tokio::test]

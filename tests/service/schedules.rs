@@ -57,6 +57,29 @@ async fn an_instant_fires_once_with_two_processes_alive() {
     two.stop().await;
 }
 
+/// A clock that leaps ahead for three days and comes back: nothing falls silent until the days have passed.
+#[tokio::test]
+async fn a_clock_that_was_ahead_does_not_silence_a_schedule() {
+    let clock = Clock::manual(START_MS);
+    let mut bench = Bench::idle_at("", "", clock.clone()).await;
+    let id = add(&bench.store, &bench.config, json!({"cron": "30 * * * *"})).await;
+    bench.work().await;
+    let store = &bench.store;
+    clock.set_ms(START_MS + 72 * HOUR_MS);
+    until("the leap", || async { (!schedule(store, id).await.runs.is_empty()).then_some(()) }).await;
+    clock.set_ms(START_MS);
+    let next_ms = START_MS + HOUR_MS / 2;
+    until("the way back", || async { (schedule(store, id).await.next_ms == Some(next_ms)).then_some(()) }).await;
+    clock.set_ms(next_ms);
+    let run = until("the firing", || async {
+        schedule(store, id).await.runs.into_iter().find(|run| run.nominal_ms == next_ms && run.job.is_some())
+    });
+    assert_eq!(run.await.outcome, "submitted");
+    // A worker's polls are not asleep for three days, either.
+    let job = bench.submit(json!({})).await;
+    bench.succeeded(job).await;
+}
+
 #[tokio::test]
 async fn what_was_missed_while_nobody_lived_is_caught_up_with() {
     let clock = Clock::manual(START_MS);

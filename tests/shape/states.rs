@@ -52,6 +52,7 @@ fn every_variant_has_its_row() {
     let verbs = "src/store/rows/verbs.rs";
     let holds = "src/admission/holds.rs";
     let steering = "src/store/rows/steering.rs";
+    let schedules = "src/store/rows/schedules.rs";
     for (is, should, what) in [
         (rows("job state", None), words(records, "JobState"), "JobState"),
         (rows("outcome", None), words(records, "Outcome"), "Outcome"),
@@ -63,6 +64,11 @@ fn every_variant_has_its_row() {
         (rows("asked", Some("SteerOutcome")), variants(steering, "SteerOutcome"), "SteerOutcome"),
         (rows("asked", Some("Posted")), variants(steering, "Posted"), "Posted"),
         (rows("asked", Some("DeleteOutcome")), variants(steering, "DeleteOutcome"), "DeleteOutcome"),
+        (rows("schedule", Some("CatchUp")), variants(schedules, "CatchUp"), "CatchUp"),
+        (rows("schedule", Some("Overlap")), variants(schedules, "Overlap"), "Overlap"),
+        (rows("schedule", Some("FiringKind")), variants(schedules, "FiringKind"), "FiringKind"),
+        (rows("schedule", Some("Scheduled")), variants(schedules, "Scheduled"), "Scheduled"),
+        (rows("schedule", Some("Fired")), variants(schedules, "Fired"), "Fired"),
         (rows("standing", None), variants(holds, "Standing"), "Standing"),
         (rows("hold event", None), words(holds, "HoldEvent"), "HoldEvent"),
     ] {
@@ -99,7 +105,7 @@ fn every_verb_that_it_names_is_one_and_every_verb_that_moves_a_turn_is_named() {
     }
     // Whatever takes or gives back a turn in hand.
     let moves = ["submit", "claim", "permit", "answered", "give_back", "set_back", "complete", "rescue", "expire"];
-    for verb in moves.into_iter().chain(["cancel", "release_hold"]) {
+    for verb in moves.into_iter().chain(["cancel", "steer", "release_hold", "fire"]) {
         assert!(named.contains(verb), "{PAGE} does not say what {verb} does");
     }
 }

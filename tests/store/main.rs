@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a test needs and does not get ends it")]
 
+mod broken;
 mod conformance;
 mod postgres;
 mod sqlite;

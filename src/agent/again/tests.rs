@@ -9,7 +9,7 @@ const NOW_MS: i64 = 1_790_000_000_000;
 
 fn directory() -> Directory {
     let account = ScopeKey { provider: "p".into(), account: "a".into(), model: String::new() };
-    let entry = Entry { account, adapter: "openai".into(), missing_key: None };
+    let entry = Entry { account, adapter: "openai".into(), missing_key: None, policy: "tiered".into() };
     Directory { entries: ["e", "other"].map(|name| (name.to_owned(), entry.clone())).into(), ..Directory::default() }
 }
 

@@ -2,7 +2,9 @@
 //! retries of what has ended.
 
 use super::*;
-use crate::agent::{Directory, Ended, Entry, JobSpec, Step, again, job_text, next_call, next_step, response};
+use crate::agent::{
+    Directory, Ended, Entry, JobSpec, Step, again, job_text, next_call, next_step, response, turn_refused,
+};
 use crate::provider::{Answer, Call};
 use crate::recovery::Then;
 use crate::store::{JobId, JobRow, JobState, LaneKey, ScopeKey, Usage};
@@ -164,7 +166,7 @@ fn answer(text: &str) -> Answer {
 
 fn directory() -> Directory {
     let account = ScopeKey { provider: "p".into(), account: "a".into(), model: String::new() };
-    let entry = Entry { account, adapter: "openai".into(), missing_key: None };
+    let entry = Entry { account, adapter: "openai".into(), missing_key: None, policy: "tiered".into() };
     Directory { entries: [("e".to_owned(), entry)].into(), ..Directory::default() }
 }
 
@@ -268,9 +270,14 @@ fn a_message_amid_a_cut_answer_is_read_when_the_answer_is_whole() {
     assert!(matches!(step, Step::Turn { due_ms: None, repairs: 0, ref inbox } if inbox.is_empty()), "{step:?}");
     play.happen(&Event::Completed);
     assert_eq!(play.sent()[3..], ["a2;".to_owned(), "m1".to_owned()]);
-    // Out of turns it ends with what it has.
+    // Out of turns it does not succeed without having read it: the turn that would read it is refused.
     let spec = JobSpec::parse(r#"{"model":"m","input":"go","max_turns":2}"#).unwrap();
+    let had = play.history.clone();
     play.history.responses.truncate(1);
     let step = next_step(&spec, &play.history, &Ended::Completed(&answer), 2, 1, 1);
-    assert!(matches!(step, Step::Final { state: JobState::Succeeded, .. }), "{step:?}");
+    assert!(matches!(step, Step::Turn { .. }), "{step:?}");
+    assert!(turn_refused(&spec, &play.history).is_none());
+    let (error, result) = turn_refused(&spec, &had).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&result.unwrap()).unwrap();
+    assert_eq!((error.code.as_str(), &result["text"], &result["turns"]), ("turn_limit", &json!("a1;a2;"), &json!(2)));
 }

@@ -21,6 +21,8 @@ pub struct Hold {
     pub raw: Option<String>,
     /// The refusal that `until_ms` was read from.
     pub refusal: Option<SendKey>,
+    /// What that refusal was answered with; null: not over HTTP, or its send is kept no longer.
+    pub refusal_status: Option<u16>,
     pub extended: u32,
     /// Consecutive refusals at or after the instants that were promised.
     pub barren: u32,
@@ -55,6 +57,7 @@ impl From<store::HoldRow> for Hold {
             source: row.source,
             raw: row.raw,
             refusal: row.refusal,
+            refusal_status: row.refusal_status,
             extended: row.extended,
             barren: row.barren,
             probe: row.probe,

@@ -21,6 +21,8 @@ pub struct Entry {
     pub kind: String,
     /// Taken over from the job that this one retries.
     pub carried: bool,
+    /// A follow-up that no answer comes after: it waits for its turn, or the job ended before one could read it.
+    pub unanswered: bool,
     /// `system`, `user`, `assistant` or `tool`.
     pub role: String,
     /// A text, or the parts of a message; of a raw job the body sent, and the response as it was stored.
@@ -39,6 +41,7 @@ impl Entry {
             seq,
             kind: kind.to_owned(),
             carried: false,
+            unanswered: false,
             role: role.to_owned(),
             content,
             cut: None,
@@ -86,12 +89,17 @@ pub fn transcript(spec: &str, history: &History) -> Vec<Entry> {
     entries.extend(now);
     entries.extend(held);
     entries.extend(later);
+    let answered = entries.iter().rposition(|entry| entry.kind == ANSWER).map_or(0, |last| last + 1);
+    for entry in entries.iter_mut().skip(answered) {
+        entry.unanswered = entry.kind == MESSAGE;
+    }
     entries
 }
 
 /// Kinds of inbox rows that stand elsewhere than where they came in.
 const CONTINUATION: &str = "continuation";
 const ANSWER: &str = "answer";
+const MESSAGE: &str = "message";
 
 fn of_kind<'a>(history: &'a History, kind: &'a str) -> impl Iterator<Item = &'a InboxRow> {
     history.inbox.iter().filter(move |row| row.kind == kind)

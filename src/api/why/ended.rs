@@ -11,12 +11,13 @@ pub(super) fn ended(known: &Known<'_>) -> Reason {
     let job = known.job;
     let text = match job.state {
         JobState::Succeeded => format!("Succeeded {}{}.", when(known), sent(known)),
-        JobState::Failed => format!("Failed {}{}: {}.{}", when(known), sent(known), error(known), retried(known)),
-        JobState::Cancelled => format!("Cancelled {}{}{}.{}", when(known), sent(known), phase(known), retried(known)),
+        JobState::Failed => format!("Failed {}{}: {}.", when(known), sent(known), error(known)),
+        JobState::Cancelled => format!("Cancelled {}{}{}.", when(known), sent(known), phase(known)),
         JobState::Queued | JobState::Running | JobState::RequiresAction | JobState::Unknown => {
             return unexplained(known);
         }
     };
+    let text = format!("{text}{}{}", unanswered(known), retried(known));
     Reason {
         who: None,
         waits: false,
@@ -77,6 +78,15 @@ fn phase(known: &Known<'_>) -> String {
         Some("in_place_wait") => ", while it waited in place".to_owned(),
         Some(other) => format!(", while in `{other}`"),
         None => String::new(),
+    }
+}
+
+/// What somebody told it and it never answered: it came while the last turn was under way.
+fn unanswered(known: &Known<'_>) -> String {
+    match known.aside.unanswered {
+        0 => String::new(),
+        1 => " 1 message that was put in has no answer.".to_owned(),
+        n => format!(" {n} messages that were put in have no answer."),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Aside, ReadFrom, words};
 use crate::duration;
+use crate::recovery::{Numbers, Policy};
 use crate::store::{
     HoldEventRow, HoldId, HoldRow, InHandStanding, JobRow, JobState, LastFailure, Pause, ScopeKey, SendKey, Standing,
 };
@@ -172,7 +173,10 @@ fn later(due_ms: i64, known: &Known<'_>) -> Reason {
     let failure = known.standing.and_then(|standing| standing.last_failure.as_ref());
     let met = failure.map_or_else(String::new, |failure| format!(" ({})", met(failure)));
     let (reason, who, text) = if executions > 0 {
-        let count = counted(executions, "execution");
+        let count = match numbers(known) {
+            Some(n) => format!("{} of {}", words::count(i64::from(executions)), counted(n.requeue.limit, "execution")),
+            None => counted(executions, "execution"),
+        };
         let text = format!("Failed {count}{met}. Our own backoff, no provider's clock: next at {at}.");
         ("backoff", "reprieve", text)
     } else if failure.is_some() {
@@ -188,10 +192,15 @@ fn later(due_ms: i64, known: &Known<'_>) -> Reason {
     Reason { source, ..Reason::new(reason, who, text, "it stands in line").until(due_ms) }
 }
 
+/// The numbers that its worker goes by, where they are known here.
+fn numbers<'a>(known: &Known<'a>) -> Option<&'a Numbers> {
+    known.aside.policy.as_ref().map(Policy::numbers)
+}
+
 /// A failure in a word or two.
 pub(super) fn met(failure: &LastFailure) -> String {
     match (failure.http_status, &failure.class, &failure.cause, &failure.code) {
-        (Some(status), ..) => format!("HTTP {status}"),
+        (Some(status), ..) => status.to_string(),
         (None, _, Some(cause), _) if cause == "transport" => "transport".to_owned(),
         (None, Some(class), ..) => class.clone(),
         (None, None, Some(word), _) | (None, None, None, Some(word)) => word.clone(),
@@ -292,7 +301,10 @@ fn read_of(hold: &HoldRow) -> String {
 fn refusal(hold: &HoldRow) -> String {
     hold.refusal.map_or_else(
         || "a refusal".to_owned(),
-        |met| format!("the refusal met by job {}, send {}", words::short_id(met.job_id), met.n),
+        |met| {
+            let what = hold.refusal_status.map_or_else(|| "refusal".to_owned(), |status| status.to_string());
+            format!("the {what} met by job {}, send {}", words::short_id(met.job_id), met.n)
+        },
     )
 }
 
@@ -425,7 +437,16 @@ fn in_place(until_ms: i64, in_hand: Option<&InHandStanding>, known: &Known<'_>) 
         || format!("waits in place until {at}"),
         |ms| format!("waits {} in place until {at}", duration::format(ms)),
     );
-    let send = in_hand.map_or_else(String::new, |hand| format!(" before send {}", hand.replaced.saturating_add(1)));
+    let send = in_hand.map_or_else(String::new, |hand| {
+        let send = hand.replaced.saturating_add(1);
+        let tier = numbers(known).zip(hand.outcome.as_deref()).map(|(n, outcome)| match outcome {
+            "refused" => n.refusal.limit,
+            _ => n.transient.limit,
+        });
+        // One past its tier is the policy's of another configuration.
+        let of = tier.filter(|limit| send <= *limit).map_or_else(String::new, |limit| format!(" of {limit}"));
+        format!(" before send {send}{of}")
+    });
     let source = in_hand
         .and_then(|hand| hand.wait_source.as_deref().map(|name| read_from(name, hand.wait_raw.as_deref())))
         .or_else(|| known.job.hold.as_ref().map(|hold| read_from(&hold.source, hold.raw.as_deref())));

@@ -54,6 +54,7 @@ fn hold(model: &str, until_ms: Option<i64>) -> HoldRow {
         source: "retry-after".into(),
         raw: Some("52".into()),
         refusal: Some(SendKey { job_id: id(), fence: Fence(3), n: 2 }),
+        refusal_status: Some(429),
         extended: 0,
         barren: 0,
         probe: None,
@@ -79,6 +80,7 @@ fn standing(job: JobRow) -> Standing {
         workers: 1,
         worker_seen_ms: Some(NOW_MS - 540_000),
         last_failure: None,
+        fails_with: None,
         in_hand: None,
     }
 }
@@ -109,6 +111,7 @@ fn in_hand(replaced: u32) -> InHandStanding {
         wait_source: Some("retry-after".into()),
         wait_raw: Some("7".into()),
         wait_ms: Some(7_000),
+        outcome: Some("refused".into()),
         cancel_asked: false,
     }
 }
@@ -139,7 +142,8 @@ fn by_hand(until_ms: Option<i64>) -> (HoldRow, HoldEventRow) {
 #[test]
 fn every_pattern_says_who_decides_until_when_read_from_where_and_what_then() {
     let text = |standing: Standing| {
-        let explained = explain(&standing, &Aside::default(), NOW_MS);
+        let policy = Some(Policy::tiered());
+        let explained = explain(&standing, &Aside { policy, ..Aside::default() }, NOW_MS);
         format!("{} [{}]: {}", explained.reason, explained.who.unwrap_or_default(), explained.text)
     };
     let aside = |standing: Standing, aside: Aside| {
@@ -161,6 +165,7 @@ fn every_pattern_says_who_decides_until_when_read_from_where_and_what_then() {
         ("4", text(standing(held(hold("m", Some(SOON)))))),
         ("4, the next", text(Standing { ahead_in_scope: 0, ..standing(held(hold("m", Some(SOON)))) })),
         ("4, our curve", text(standing(held(HoldRow { source: "curve".into(), raw: None, ..hold("m", Some(SOON)) })))),
+        ("4, its send is gone", text(standing(held(HoldRow { refusal_status: None, ..hold("m", Some(SOON)) })))),
         ("4, by hand", aside(standing(held(hand)), told(event))),
         (
             "5",
@@ -183,6 +188,16 @@ fn every_pattern_says_who_decides_until_when_read_from_where_and_what_then() {
             }),
         ),
         (
+            "9, of a policy that is not here",
+            aside(
+                Standing {
+                    last_failure: Some(refused()),
+                    ..standing(JobRow { executions: Some(3), due_ms: Some(SOON), ..job() })
+                },
+                Aside::default(),
+            ),
+        ),
+        (
             "9, drained",
             text(Standing {
                 last_failure: Some(LastFailure {
@@ -201,6 +216,18 @@ fn every_pattern_says_who_decides_until_when_read_from_where_and_what_then() {
             "10, our curve",
             text(Standing {
                 in_hand: Some(InHandStanding { wait_source: Some("curve".into()), wait_raw: None, ..in_hand(2) }),
+                ..standing(running(Some(NOW_MS + 7_000)))
+            }),
+        ),
+        (
+            "10, a fault",
+            text(Standing {
+                in_hand: Some(InHandStanding {
+                    wait_source: Some("curve".into()),
+                    wait_raw: None,
+                    outcome: Some("failed".into()),
+                    ..in_hand(2)
+                }),
                 ..standing(running(Some(NOW_MS + 7_000)))
             }),
         ),
@@ -237,17 +264,21 @@ fn every_pattern_says_who_decides_until_when_read_from_where_and_what_then() {
         (
             "deadline, met",
             text(Standing {
-                last_failure: Some(refused()),
+                fails_with: Some(refused()),
                 ..standing(JobRow { deadline_ms: Some(SOON), queue_paused: Some(pause("ops-1", None)), ..job() })
             }),
         ),
         ("deadline, later", text(standing(JobRow { deadline_ms: Some(SOON + 1_000), ..held(hold("m", Some(SOON))) }))),
         ("succeeded", aside(standing(ended(JobState::Succeeded, None)), counted.clone())),
         ("failed", aside(standing(ended(JobState::Failed, Some(error))), Aside { retried_by: Some(id()), ..counted })),
+        (
+            "failed, told too late",
+            aside(standing(ended(JobState::Failed, Some(error))), Aside { unanswered: 1, ..Aside::default() }),
+        ),
         ("failed, pruned", text(standing(ended(JobState::Failed, Some(error))))),
         ("cancelled", text(standing(ended(JobState::Cancelled, Some(cancel))))),
     ];
-    let said: Vec<String> = said.iter().map(|(pattern, text)| format!("{pattern:<16} {text}")).collect();
+    let said: Vec<String> = said.iter().map(|(pattern, text)| format!("{pattern:<32} {text}")).collect();
     insta::assert_snapshot!(said.join("\n"));
 }
 
@@ -349,6 +380,7 @@ prop_compose! {
             account: flow,
             worker_seen_ms: seen_ms,
             last_failure: failed.then(refused),
+            fails_with: failed.then(refused),
             in_hand: hand.map(|(replaced, wait_raw, wait_ms, cancel_asked)| InHandStanding {
                 replaced, wait_raw, wait_ms, cancel_asked, ..in_hand(0)
             }),

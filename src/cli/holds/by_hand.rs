@@ -67,14 +67,7 @@ pub async fn close<S: Store>(
     let until_ms = until(args, now_ms)?;
     let close = HoldClose { scope, until_ms, by: BY.to_owned(), reason: args.reason.clone(), now_ms };
     let hold = store.close_scope(close).await?;
-    let (id, waiting) = (hold.id, hold.waiting);
-    show::list(vec![hold], now_ms, out)?;
-    if !out.json {
-        let turns =
-            if waiting == 1 { "1 turn waits".to_owned() } else { format!("{} turns wait", words::count(waiting)) };
-        out.line(format!("Closed; {turns} behind it. It is lifted by: reprieve holds release {id}"))?;
-        out.flush()?;
-    }
+    show::closed(hold, now_ms, out)?;
     Ok(Exit::Done)
 }
 
@@ -185,8 +178,12 @@ fn said(hold: &HoldRow, now_ms: i64) -> String {
     let scope = words::scope(&hold.scope);
     let named = match hold.until_ms {
         Some(until_ms) if until_ms > now_ms => {
-            let who = if hold.source == "curve" { "our own curve had" } else { "its provider had" };
-            format!("; {who} said {}", words::instant(until_ms, now_ms))
+            let who = match hold.source.as_str() {
+                "curve" => "our own curve had said",
+                "operator" => "it had been closed until",
+                _ => "its provider had said",
+            };
+            format!("; {who} {}", words::instant(until_ms, now_ms))
         }
         _ => String::new(),
     };

@@ -8,12 +8,12 @@ use super::document;
 use crate::api::{shapes, words};
 use crate::store::{HoldEventRow, HoldRow};
 
-/// A list of holds, each with where it was read.
-pub fn list(holds: Vec<HoldRow>, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+/// A list of holds, each with where it was read; `asked`: some were left out by filters.
+pub fn list(holds: Vec<HoldRow>, asked: bool, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
     if out.json {
         out.document(&document(holds))?;
     } else if holds.is_empty() {
-        out.line("No scope is closed. Nothing waits for a provider's clock.")?;
+        out.line(if asked { "No hold matches." } else { "No scope is closed. Nothing waits for a provider's clock." })?;
     } else {
         for hold in &holds {
             head(hold, now_ms, out)?;
@@ -22,6 +22,22 @@ pub fn list(holds: Vec<HoldRow>, now_ms: i64, out: &mut Out) -> Result<(), Troub
             next(&format!("holds {}", hold.id), "all that befell it", out)?;
         }
     }
+    out.flush()
+}
+
+/// A hold that was closed by hand this moment, and how it is lifted.
+pub fn closed(hold: HoldRow, now_ms: i64, out: &mut Out) -> Result<(), Trouble> {
+    if out.json {
+        out.document(&document(vec![hold]))?;
+        return out.flush();
+    }
+    head(&hold, now_ms, out)?;
+    let turns = match hold.waiting {
+        1 => "1 turn waits".to_owned(),
+        several => format!("{} turns wait", words::count(several)),
+    };
+    out.line(format!("Closed; {turns} behind it."))?;
+    next(&format!("holds release {}", hold.id), "to lift it", out)?;
     out.flush()
 }
 

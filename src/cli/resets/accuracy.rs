@@ -19,8 +19,8 @@ pub fn show(rows: Vec<AccuracyRow>, out: &mut Out) -> Result<(), Trouble> {
         return out.flush();
     }
     let mut table = Table::new(&[
-        ("SOURCE", Align::Flexible),
-        ("PROVIDER", Align::Flexible),
+        ("SOURCE", Align::Name),
+        ("PROVIDER", Align::Name),
         ("SAID", Align::Right),
         ("TAKEN", Align::Right),
         ("KEPT", Align::Right),
@@ -46,6 +46,7 @@ pub fn show(rows: Vec<AccuracyRow>, out: &mut Out) -> Result<(), Trouble> {
     for line in table.lines(out.width(), out.colours()) {
         out.line(line)?;
     }
+    out.line("SAID: refusals that named it; TAKEN: those that selected it; KEPT: it held.")?;
     out.line("AGAIN: refused again after the instant named, BY so much in the median.")?;
     out.line("LATE: our own lateness at most. --json has more of both.")?;
     match rows.iter().find(|row| row.refused_again > 0) {

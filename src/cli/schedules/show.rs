@@ -113,7 +113,7 @@ pub fn head(row: &ScheduleRow, now_ms: i64, out: &mut Out) -> Result<(), Trouble
     }
     let missed = match row.catch_up {
         CatchUp::None => "instants that nobody could fire at are left out",
-        CatchUp::Last => "of instants that nobody could fire at the last is caught up with",
+        CatchUp::Last => "the last of the instants that nobody could fire at is caught up with",
         CatchUp::All => "instants that nobody could fire at are all caught up with",
     };
     let overlap = match row.overlap {

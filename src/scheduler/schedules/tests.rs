@@ -9,7 +9,7 @@ const MINUTE_MS: i64 = 60_000;
 
 fn directory() -> Directory {
     let account = ScopeKey { provider: "p".into(), account: "a".into(), model: String::new() };
-    let entry = Entry { account, adapter: "openai".into(), missing_key: None };
+    let entry = Entry { account, adapter: "openai".into(), missing_key: None, policy: "tiered".into() };
     Directory { entries: [("e".to_owned(), entry)].into(), ..Directory::default() }
 }
 

@@ -82,7 +82,7 @@ pub async fn up(url: &str, options: &OpenOptions) -> Result<Schema> {
     .await
 }
 
-/// Where the schema's columns, indices, constraints and views are other than this release's migrations make them; empty:
+/// Where the schema's columns, indices, constraints, functions and views are other than this release's migrations make them; empty:
 /// nowhere. They are made beside it for that, and rolled back.
 ///
 /// # Errors
@@ -127,6 +127,9 @@ async fn parts(conn: &mut PgConnection, schema: &str) -> Res<Vec<String>> {
              SELECT format('constraint %s %s', c.conrelid::regclass, pg_get_constraintdef(c.oid)) FROM pg_constraint AS c
              WHERE c.connamespace = '{schema}'::regnamespace AND c.conrelid <> 0
                AND c.conrelid <> coalesce(to_regclass('{schema}.schema_migrations')::oid, 0)
+             UNION ALL
+             SELECT 'function ' || pg_get_functiondef(p.oid) FROM pg_proc AS p
+             WHERE p.pronamespace = '{schema}'::regnamespace
              UNION ALL
              SELECT 'view ' || viewname || definition FROM pg_views WHERE schemaname = '{schema}'
          ) AS parts ORDER BY 1"

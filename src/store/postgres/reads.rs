@@ -1,17 +1,28 @@
 //! What can be asked: each list paged by a place that no later row can come before.
 
-mod audit;
+mod failures;
+mod figures;
 mod jobs;
+mod resets;
+mod schedules;
+mod standing;
 mod state;
 mod turns;
 
-pub(super) use audit::{failure_counts, failures, resets};
-pub(super) use jobs::{job, jobs, results};
-pub(super) use state::{cancelled, hold, holds, next_due_ms, overview, workers};
-pub(super) use turns::{history, turns};
+pub(super) use failures::{failure_counts, failures};
+pub(super) use figures::{queues, usage};
+pub(super) use jobs::{job, job_ids, jobs, results};
+pub(super) use resets::{reset, reset_accuracy, resets};
+pub(super) use schedules::{due_schedules, retries, schedules};
+pub(super) use standing::standing;
+pub(super) use state::{cancelled, hold, hold_events, holds, next_due_ms, overview, workers};
+pub(super) use turns::{histories, history, turns};
 
 use super::conn::Stmt;
-use crate::store::Query;
+use super::rows::at;
+use crate::store::cursor::{self, List};
+use crate::store::{LaneKey, Query, Result, ScopeKey};
+use sqlx::postgres::PgRow;
 
 /// The most rows that one page may have.
 const PAGE: u32 = 1_000;
@@ -51,4 +62,20 @@ fn of_labels(stmt: Stmt, query: &Query) -> Stmt {
     let (keys, values): (Vec<&str>, Vec<&str>) =
         query.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).unzip();
     stmt.arg(keys).arg(values)
+}
+
+fn numbers(statuses: &[u16]) -> Vec<i64> {
+    statuses.iter().copied().map(i64::from).collect()
+}
+
+/// Before which place, by an instant, a fence and a number, a page begins; without a cursor and an end, before nothing.
+fn before(list: List, query: &Query) -> Result<[i64; 3]> {
+    let place = query.cursor.as_deref().map_or(Ok([i64::MAX; 3]), |given| cursor::decode_numbers(list, given))?;
+    Ok(query.until_ms.map_or(place, |until_ms| place.min([until_ms, i64::MIN, i64::MIN])))
+}
+
+/// Five columns from `first` on: queue, tenant, provider, account, model.
+fn lane_at(row: &PgRow, first: usize) -> Result<LaneKey> {
+    let scope = ScopeKey { provider: at(row, first + 2)?, account: at(row, first + 3)?, model: at(row, first + 4)? };
+    Ok(LaneKey { queue: at(row, first)?, tenant: at(row, first + 1)?, scope })
 }

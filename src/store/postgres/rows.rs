@@ -1,7 +1,7 @@
 //! Columns as values. Texts come back as they were given; numbers of any width as 64 bits.
 
 use super::escape;
-use crate::store::{Error, Fence, HoldId, JobId, Result, SendKey, WorkerId};
+use crate::store::{Error, Fence, HoldId, JobId, Pause, Result, SendKey, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Column as _, Row, TypeInfo, ValueRef};
 use uuid::Uuid;
@@ -103,6 +103,13 @@ pub(super) fn key_opt(row: &PgRow, index: usize) -> Result<Option<SendKey>> {
         (Some(job_id), Some(fence), Some(n)) => Some(SendKey { job_id, fence: Fence(fence), n }),
         _ => None,
     })
+}
+
+/// A pause in three columns: since when, by whom, why.
+pub(super) fn pause_opt(row: &PgRow, first: usize) -> Result<Option<Pause>> {
+    let Some(since_ms) = at(row, first)? else { return Ok(None) };
+    let by = at::<Option<String>>(row, first + 1)?.unwrap_or_default();
+    Ok(Some(Pause { since_ms, by, reason: at(row, first + 2)? }))
 }
 
 /// An integer column that fits a narrower type.

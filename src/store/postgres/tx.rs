@@ -77,6 +77,11 @@ impl Db {
         Ok(Tx { conn, db: self.clone(), open: false, number: None, moved: false })
     }
 
+    /// Reads, all of one moment.
+    pub async fn snapshot(&self) -> Res<Tx> {
+        self.open("ISOLATION LEVEL REPEATABLE READ READ ONLY", false).await
+    }
+
     pub fn told(&self, fault: Fault) -> Error {
         fault.told(&self.url, self.pool.options().waits())
     }

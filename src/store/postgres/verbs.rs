@@ -5,8 +5,10 @@ pub(super) mod claim;
 mod complete;
 mod due;
 mod ends;
+mod inbox;
 mod ledger;
 mod rescue;
+mod schedules;
 mod steer;
 mod submit;
 mod workers;
@@ -16,9 +18,10 @@ use super::fault::Res;
 use super::names;
 use super::tx::{Db, Tx};
 use crate::store::{
-    Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, Error, Fence, HoldId, HoldRelease, JobId,
-    NewJob, Permit, PermitRequest, Prune, Pruned, Rescue, Rescued, ScopeConfig, Setback, Submitted, WorkerId,
-    WorkerRow,
+    Answer, Applied, CancelOutcome, ClaimRequest, ClaimedTurn, Completion, DeleteOutcome, Error, Fence, Fire, Fired,
+    FiringKind, HoldClose, HoldId, HoldRelease, JobId, NewJob, NewMessages, NewSchedule, Pause, Permit, PermitRequest,
+    Posted, Prune, Pruned, Rescue, Rescued, ScheduleId, Scheduled, ScopeConfig, Setback, Steer, SteerOutcome,
+    Submitted, WorkerId, WorkerRow,
 };
 pub(super) use complete::complete;
 pub(super) use submit::submit;
@@ -38,9 +41,19 @@ pub(super) enum Request {
     SetBack(Box<Setback>),
     Complete(Vec<Completion>),
     Expire(i64, u32),
-    Prune(Prune),
+    /// With the store's clock: workers that are no more are kept for a day.
+    Prune(Prune, i64),
     Cancel(Vec<JobId>, i64),
+    Post(NewMessages),
+    Steer(Vec<JobId>, Steer, i64),
+    Delete(Vec<JobId>),
+    PauseQueue(String, Option<Pause>),
+    Close(HoldClose),
     Release(HoldRelease),
+    AddSchedule(NewSchedule),
+    RemoveSchedule(ScheduleId),
+    PauseSchedule(ScheduleId, Option<Pause>, Option<i64>),
+    Fire(Fire),
     Touch,
 }
 
@@ -57,7 +70,15 @@ pub(super) enum Output {
     Count(u32),
     Pruned(Pruned),
     Cancelled(Vec<CancelOutcome>),
+    Posted(Posted),
+    Steered(Vec<SteerOutcome>),
+    Deleted(Vec<DeleteOutcome>),
+    QueuePaused(Option<Pause>),
+    Closed(HoldId),
     Released(Option<HoldId>),
+    Scheduled(Scheduled),
+    Found(bool),
+    Fired(Fired),
 }
 
 impl Request {
@@ -74,6 +95,16 @@ impl Request {
         if let Self::Submit(jobs) = self { jobs } else { &[] }
     }
 
+    /// The jobs that a firing may submit; those with impossible names are refused later, and need no lane.
+    fn fired(&self) -> impl Iterator<Item = &NewJob> {
+        let firings = if let Self::Fire(fire) = self { fire.firings.as_slice() } else { &[] };
+        let jobs = firings.iter().filter_map(|firing| match &firing.what {
+            FiringKind::Submit(job) => Some(&**job),
+            FiringKind::Missed | FiringKind::Refused(_) => None,
+        });
+        jobs.filter(|job| submit::check(job).is_ok())
+    }
+
     pub fn completions(&self) -> &[Completion] {
         if let Self::Complete(ends) = self { ends } else { &[] }
     }
@@ -82,6 +113,7 @@ impl Request {
 /// Learns the names that the requests will need.
 pub(super) async fn prepare(db: &Db, requests: &[&Request]) -> Res<()> {
     names::lanes(db, requests.iter().flat_map(|request| request.jobs()).map(|job| &job.lane)).await?;
+    names::lanes(db, requests.iter().flat_map(|request| request.fired()).map(|job| &job.lane)).await?;
     for request in requests {
         match request {
             Request::SetBack(setback) => {
@@ -99,6 +131,9 @@ pub(super) async fn prepare(db: &Db, requests: &[&Request]) -> Res<()> {
                     names::scope(db, &config.scope.of_account()).await?;
                     names::scope(db, &config.scope).await?;
                 }
+            }
+            Request::Close(close) => {
+                names::scope(db, &close.scope).await?;
             }
             _ => {}
         }
@@ -137,13 +172,24 @@ pub(super) async fn run(tx: &mut Tx, request: &Request) -> Res<Output> {
         Request::SetBack(setback) => Output::Applied(answers::set_back(tx, setback).await?),
         Request::Complete(ends) => Output::Completed(complete(tx, &ends.iter().collect::<Vec<_>>()).await?),
         Request::Expire(now_ms, limit) => Output::Count(due::expire(tx, *now_ms, *limit).await?),
-        Request::Prune(request) => Output::Pruned(due::prune(tx, request).await?),
+        Request::Prune(request, now_ms) => Output::Pruned(due::prune(tx, request, *now_ms).await?),
         Request::Cancel(jobs, now_ms) => Output::Cancelled(steer::cancel(tx, jobs, *now_ms).await?),
         Request::Touch => {
             // A count that nobody reads.
             tx.run(sql!("touch")).await?;
             Output::Nothing
         }
+        Request::Post(messages) => Output::Posted(inbox::post(tx, messages).await?),
+        Request::Steer(jobs, how, now_ms) => Output::Steered(steer::steer(tx, jobs, how, *now_ms).await?),
+        Request::Delete(jobs) => Output::Deleted(steer::delete(tx, jobs).await?),
+        Request::PauseQueue(queue, pause) => Output::QueuePaused(steer::pause_queue(tx, queue, pause.as_ref()).await?),
+        Request::Close(close) => Output::Closed(steer::close(tx, close).await?),
+        Request::AddSchedule(schedule) => Output::Scheduled(schedules::add(tx, schedule).await?),
+        Request::RemoveSchedule(id) => Output::Found(schedules::remove(tx, *id).await?),
+        Request::PauseSchedule(id, pause, next_ms) => {
+            Output::Found(schedules::pause(tx, *id, pause.as_ref(), *next_ms).await?)
+        }
+        Request::Fire(fire) => Output::Fired(schedules::fire(tx, fire).await?),
         Request::Release(release) => Output::Released(steer::release(tx, release).await?),
     })
 }

@@ -189,6 +189,8 @@ pub struct HoldRow {
     pub raw: Option<String>,
     /// The refusal that `until_ms` was read from.
     pub refusal: Option<SendKey>,
+    /// What that refusal was answered with; `None`: not over HTTP, or its send is kept no longer.
+    pub refusal_status: Option<u16>,
     pub extended: u32,
     pub barren: u32,
     /// The turn that probes it now.

@@ -81,6 +81,9 @@ pub enum Scheduled {
 
 /// One firing: written only where the schedule's `next_ms` still is `expected_next_ms` (`None`: by hand, `next_ms` stays),
 /// so that an instant fires once however many processes try.
+///
+/// A `next_ms` before the expected one takes back what a clock that was ahead did: instants after `now_ms` that were passed
+/// over without a job are forgotten. One that has its job keeps it.
 #[derive(Clone, Debug)]
 pub struct Fire {
     pub schedule: ScheduleId,

@@ -23,6 +23,9 @@ pub struct Standing {
     pub worker_seen_ms: Option<i64>,
     /// Of its last record that failed or was put back.
     pub last_failure: Option<LastFailure>,
+    /// What it fails with if its deadline passes while it waits ([`super::super::Store::expire`]); `None`: as
+    /// `deadline_exceeded`.
+    pub fails_with: Option<LastFailure>,
     /// Of a running turn.
     pub in_hand: Option<InHandStanding>,
 }
@@ -58,6 +61,8 @@ pub struct InHandStanding {
     pub wait_source: Option<String>,
     pub wait_raw: Option<String>,
     pub wait_ms: Option<i64>,
+    /// How the last of them ended: `refused` or `failed`.
+    pub outcome: Option<String>,
     /// Somebody asked to cancel it.
     pub cancel_asked: bool,
 }

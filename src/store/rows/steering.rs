@@ -20,6 +20,8 @@ pub struct NewMessages {
     pub key: Option<String>,
     /// JSON text, each a message (`role`, `content`), in order.
     pub messages: Vec<String>,
+    /// The last turn that the job may have; `None`: no matter which one reads them.
+    pub last_turn: Option<u32>,
     pub now_ms: i64,
 }
 
@@ -38,6 +40,8 @@ pub enum Posted {
     Conflict,
     /// It has ended, or (`Cancelled`) was asked to stop: nobody would read them.
     AlreadyFinal(JobState),
+    /// They would be read behind [`NewMessages::last_turn`], which is never: nothing was posted.
+    NoTurnLeft,
     Unknown,
 }
 

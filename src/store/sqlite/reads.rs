@@ -11,7 +11,7 @@ mod turns;
 
 pub(super) use failures::{failure_counts, failures};
 pub(super) use figures::{queues, usage};
-pub(super) use jobs::{job, jobs, results};
+pub(super) use jobs::{job, job_ids, jobs, results};
 pub(super) use resets::{reset, reset_accuracy, resets};
 pub(super) use standing::standing;
 pub(super) use state::{cancelled, hold, hold_events, holds, next_due_ms, overview, workers};

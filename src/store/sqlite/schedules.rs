@@ -1,25 +1,10 @@
-//! Schedules as they are read: lists on the readers' connections, and the words of their columns, which the verbs share.
+//! Schedules as they are read: lists on the readers' connections, and the columns that the verbs share.
 
 use super::conn::Conn;
 use super::tx::{at, hex, int, job_at, json, sql, uuid_at, uuid_opt};
 use crate::store::{CatchUp, JobId, Overlap, Pause, Result, RunRow, ScheduleId, ScheduleRow};
 use sqlx::sqlite::SqliteRow;
 use std::collections::HashMap;
-
-pub(super) fn catch_up(catch_up: CatchUp) -> &'static str {
-    match catch_up {
-        CatchUp::None => "none",
-        CatchUp::Last => "last",
-        CatchUp::All => "all",
-    }
-}
-
-pub(super) fn overlap(overlap: Overlap) -> &'static str {
-    match overlap {
-        Overlap::Skip => "skip",
-        Overlap::Queue => "queue",
-    }
-}
 
 /// Every schedule by name, with its latest runs.
 pub(super) async fn list(conn: &mut Conn) -> Result<Vec<ScheduleRow>> {

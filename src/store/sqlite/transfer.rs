@@ -106,23 +106,15 @@ impl End {
 
     async fn insert(&mut self, table: &Table, rows: &[Row]) -> Result<()> {
         let columns = table.columns().count();
-        let (own, computed) = match table.name {
-            // What the audit looks up each refusal's lane by.
-            "reset_evidence" => (", lane_id", ", (SELECT j.lane_id FROM jobs AS j WHERE j.job_id = {})"),
-            _ => ("", ""),
-        };
         let mut rest = rows;
         for width in WIDTHS.into_iter().filter(|width| width * columns <= ARGUMENTS) {
             while rest.len() >= width {
                 let (now, later) = rest.split_at(width);
                 rest = later;
-                let mut tuples = Vec::with_capacity(width);
-                for n in 0..width {
-                    let marks: Vec<String> = (1..=columns).map(|at| format!("?{}", n * columns + at)).collect();
-                    let computed = computed.replace("{}", marks.first().map_or("NULL", String::as_str));
-                    tuples.push(format!("({}{computed})", marks.join(", ")));
-                }
-                let text = format!("INSERT INTO {} ({}{own}) VALUES {}", table.name, table.listed(), tuples.join(", "));
+                // Without numbers: SQLite looks a numbered one up in a list of them all.
+                let tuple = format!("({})", vec!["?"; columns].join(", "));
+                let tuples = vec![tuple; width];
+                let text = format!("INSERT INTO {} ({}) VALUES {}", table.name, table.listed(), tuples.join(", "));
                 self.conn.run(now.iter().flatten().fold(query(text), bind)).await?;
             }
         }

@@ -272,7 +272,7 @@ pub async fn steer<H: Harness>(h: &H, ids: &[JobId], how: Steer, now_ms: i64) ->
 /// Posts messages, each the JSON text of one.
 pub async fn post<H: Harness>(h: &H, job: JobId, key: Option<&str>, messages: &[&str]) -> Posted {
     let messages = messages.iter().map(|message| (*message).to_owned()).collect();
-    let new = NewMessages { job, key: key.map(str::to_owned), messages, now_ms: T0 + 1 };
+    let new = NewMessages { job, key: key.map(str::to_owned), messages, last_turn: None, now_ms: T0 + 1 };
     h.store().post(new).await.unwrap()
 }
 

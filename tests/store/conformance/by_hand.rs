@@ -54,7 +54,9 @@ pub async fn a_scope_closed_without_an_end_waits_for_a_release<H: Harness>(h: &H
     assert!(claim(h, live, 10, now_ms).await.is_empty());
     assert_eq!(open_holds(h).await[0].until_ms, None);
     let release = HoldRelease { id: hold.id, by: "ops".into(), reason: None, now_ms };
-    assert_eq!(h.store().release_hold(release).await.unwrap().unwrap().end.as_deref(), Some("released"));
+    let ended = h.store().release_hold(release).await.unwrap().unwrap();
+    assert_eq!((ended.end.as_deref(), ended.waiting), (Some("released"), 0), "nothing waits behind what has ended");
+    assert_eq!(h.store().hold(hold.id).await.unwrap().unwrap().waiting, 0);
     assert_eq!(claim(h, live, 10, now_ms).await[0].job_id, ids[1]);
 }
 

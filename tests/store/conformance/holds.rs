@@ -27,6 +27,7 @@ pub async fn a_refusal_closes_its_scope_until_its_instant<H: Harness>(h: &H) {
     let key = SendKey { job_id: turns[0].job_id, fence: turns[0].fence, n: 1 };
     assert_eq!((held.scope.clone(), held.until_ms, held.opened_ms), (scope("m"), Some(T0 + 7_000), T0 + 10));
     assert_eq!((held.source.as_str(), held.raw.as_deref(), held.refusal), ("retry-after", Some("7"), Some(key)));
+    assert_eq!(held.refusal_status, Some(429), "what the refusal that dated it was answered with");
     assert_eq!((held.barren, held.extended, held.waiting, held.probe), (0, 0, 3, None));
     assert!(claim(h, w, 10, T0 + 6_999).await.is_empty());
     submit(h, jobs("other", 1)).await;

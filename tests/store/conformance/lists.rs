@@ -25,6 +25,16 @@ pub async fn jobs_are_listed_newest_first_a_page_at_a_time<H: Harness>(h: &H) {
     }
     assert_eq!(seen, ids.iter().rev().copied().collect::<Vec<_>>());
 
+    let mut sorted = ids.clone();
+    sorted.sort_unstable();
+    let (first, last) = (sorted[1], sorted[5]);
+    let between = async |end: &str, limit| h.store().job_ids(first, last, end.to_owned(), limit).await.unwrap();
+    assert_eq!(between("", 50).await, sorted[1..=5]);
+    assert_eq!(between("", 2).await, sorted[1..=2]);
+    let digits = |id: JobId| id.0.simple().to_string();
+    assert_eq!(between(&digits(sorted[3])[20..], 50).await, [sorted[3]]);
+    assert_eq!(between(&digits(sorted[0])[20..], 50).await, [], "it lies before the first");
+
     let w = worker(h, T0).await;
     let request = ClaimRequest { worker: w, queues: vec!["q".into()], without: Vec::new(), room: 1, now_ms: T0 };
     let running = h.store().claim(request).await.unwrap().remove(0);
@@ -294,7 +304,7 @@ fn failing(w: WorkerId, turn: &ClaimedTurn, now_ms: i64, state: JobState, error:
 
 const REFUSED: &str = r#"{"code":"model_incomplete","message":"m","class":"quota","retryable":false,
     "model_failure":{"schema_version":1,"cause":"usage_limit","http_status":429}}"#;
-const DROPPED: &str = r#"{"code":"model_incomplete","message":"m","class":"unavailable","retryable":true,
+const DROPPED: &str = r#"{"code":"model_incomplete","message":"m\u0000","class":"unavailable","retryable":true,
     "model_failure":{"schema_version":1,"cause":"transport"}}"#;
 const LOST: &str = r#"{"code":"worker_lost","message":"m","class":null,"retryable":true}"#;
 const CANCELLED: &str = r#"{"code":"model_cancelled","message":"m","class":"provider_error","retryable":false,

@@ -67,4 +67,15 @@ pub async fn nobody_reads_what_comes_too_late<H: Harness>(h: &H) {
     for id in ids {
         assert!(inbox(h, id).await.is_empty());
     }
+    // The last turn that it may have: the waiting one still reads, the running one no longer.
+    let id = submit(h, jobs("m", 1)).await[0];
+    let until = |last| {
+        let new = NewMessages { job: id, key: None, messages: vec!["1".into()], last_turn: Some(last), now_ms: T0 };
+        async move { h.store().post(new).await.unwrap() }
+    };
+    assert_eq!(until(1).await, Posted::Accepted { seq: 1 });
+    claim(h, w, 1, T0).await;
+    assert_eq!(until(1).await, Posted::NoTurnLeft);
+    assert_eq!(inbox(h, id).await.len(), 1);
+    assert_eq!(until(2).await, Posted::Accepted { seq: 2 });
 }

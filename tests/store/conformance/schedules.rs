@@ -127,6 +127,31 @@ pub async fn what_is_due_is_due_in_order_and_what_is_paused_is_not<H: Harness>(h
     assert!(!h.store().pause_schedule(ScheduleId::fresh(), None, None).await.unwrap());
 }
 
+pub async fn what_a_clock_that_was_ahead_passed_over_is_taken_back<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let id = add(h, schedule("s", Overlap::Queue)).await;
+    let done = fired(h, fire(id, 1, job_of("m"))).await[0].job;
+    let ahead = Firing { nominal_ms: T0 + 3 * MINUTE_MS, what: job_of("m") };
+    let missed = Firing { nominal_ms: T0 + 2 * MINUTE_MS, what: FiringKind::Missed };
+    let next_ms = Some(T0 + 4 * MINUTE_MS);
+    let leap = Fire { firings: vec![missed, ahead], next_ms, ..fire(id, 2, FiringKind::Missed) };
+    let kept = fired(h, leap).await[1].job;
+    let back = |expected_ms| Fire {
+        expected_next_ms: Some(expected_ms),
+        next_ms: Some(T0 + 2 * MINUTE_MS),
+        firings: Vec::new(),
+        ..fire(id, 1, FiringKind::Missed)
+    };
+    assert_eq!(h.store().fire(back(T0 + 9 * MINUTE_MS)).await.unwrap(), Fired::Void);
+    assert!(fired(h, back(T0 + 4 * MINUTE_MS)).await.is_empty());
+    let row = read(h, id).await;
+    let jobs: Vec<_> = row.runs.iter().map(|run| run.job).collect();
+    assert_eq!((row.next_ms, jobs), (Some(T0 + 2 * MINUTE_MS), vec![kept, done]));
+    // What was passed over fires at its time; what has its job keeps it.
+    assert_eq!(fired(h, fire(id, 2, job_of("m"))).await[0].outcome, "submitted");
+    assert_eq!(fired(h, fire(id, 3, job_of("m"))).await[0].job, kept);
+}
+
 pub async fn an_instant_is_fired_once_whoever_tries<H: Harness>(h: &H) {
     wide(h, &["m"]).await;
     let id = add(h, schedule("s", Overlap::Queue)).await;

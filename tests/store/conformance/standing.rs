@@ -78,7 +78,8 @@ pub async fn a_held_job_knows_who_is_before_it_in_other_lanes<H: Harness>(h: &H)
         code: Some("model_incomplete".into()),
         http_status: Some(429),
     };
-    assert_eq!(first.last_failure, Some(failure));
+    assert_eq!(first.last_failure, Some(failure.clone()));
+    assert_eq!(first.fails_with, Some(failure));
     let open = standing(h, ids[4], T0 + 12).await;
     assert_eq!((open.ahead_in_scope, open.behind_hold, open.job.deferred), (0, 0, false));
 
@@ -105,6 +106,7 @@ pub async fn a_job_in_hand_says_what_it_waits_for<H: Harness>(h: &H) {
         wait_source: None,
         wait_raw: None,
         wait_ms: None,
+        outcome: None,
         cancel_asked: false,
     };
     assert_eq!(standing(h, ids[0], T0 + 2).await.in_hand, Some(hand.clone()));
@@ -114,6 +116,7 @@ pub async fn a_job_in_hand_says_what_it_waits_for<H: Harness>(h: &H) {
         wait_source: Some("retry-after".into()),
         wait_raw: Some("7".into()),
         wait_ms: Some(7),
+        outcome: Some("refused".into()),
         ..hand
     };
     let now = standing(h, ids[0], T0 + 3).await;

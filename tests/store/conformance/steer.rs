@@ -55,6 +55,31 @@ pub async fn a_deadline_ends_a_waiting_job_with_the_last_failure_it_met<H: Harne
     assert!(get(h, ids[2]).await.error.unwrap().contains("\"deadline_exceeded\""));
 }
 
+pub async fn a_worker_that_went_is_no_failure_that_a_job_met<H: Harness>(h: &H) {
+    wide(h, &["m"]).await;
+    let deadline_ms = T0 + LEASE_MS + 2_000;
+    let mut new = jobs("m", 2);
+    for job in &mut new {
+        job.deadline_ms = Some(deadline_ms);
+    }
+    let ids = submit(h, new).await;
+    let w = worker(h, T0).await;
+    let first = claim(h, w, 1, T0).await.remove(0);
+    complete_one(h, deferred(w, &first, T0 + 10, T0 + 1_000)).await;
+    // The refused one is the probe, and is lost with its worker; so is the other, which met nothing.
+    let probe = claim(h, w, 1, T0 + 1_000).await.remove(0);
+    let answer = Answer { job_id: probe.job_id, fence: probe.fence, probe: None, silent: false, now_ms: T0 + 1_001 };
+    let answer = Answer { probe: probe.grant.probe.map(|probe| probe.hold_id), ..answer };
+    h.store().answered(vec![answer]).await.unwrap();
+    let other = claim(h, w, 1, T0 + 1_002).await.remove(0);
+    assert_eq!((probe.job_id, other.job_id), (first.job_id, ids.into_iter().find(|id| *id != first.job_id).unwrap()));
+    assert_eq!(h.store().rescue(super::workers::rescue(T0 + LEASE_MS)).await.unwrap().requeued, 2);
+    assert_eq!(h.store().expire(deadline_ms, 10).await.unwrap(), 2);
+    assert_eq!(get(h, probe.job_id).await.error, Some(error("rate_limit")));
+    let unmet = get(h, other.job_id).await.error.unwrap();
+    assert!(unmet.contains("\"deadline_exceeded\"") && !unmet.contains("model_failure"), "{unmet}");
+}
+
 pub async fn a_turn_past_its_deadline_is_not_claimed<H: Harness>(h: &H) {
     wide(h, &["m"]).await;
     let mut late = job("m");
@@ -235,7 +260,9 @@ pub async fn an_ended_job_is_deleted_with_all_that_is_kept_of_it<H: Harness>(h: 
     assert_eq!(h.store().job(ids[0]).await.unwrap(), None);
     assert!(h.store().turns(ids[0]).await.unwrap().is_empty() && inbox(h, ids[0]).await.is_empty());
     assert!(h.store().resets(Query::default()).await.unwrap().items.is_empty());
-    assert_eq!(h.store().holds(Query { include_ended: true, ..Query::default() }).await.unwrap(), holds);
+    // The hold stays; what its refusal was answered with went with the send.
+    let left = HoldRow { refusal_status: None, ..holds[0].clone() };
+    assert_eq!(h.store().holds(Query { include_ended: true, ..Query::default() }).await.unwrap(), [left]);
     assert_eq!(h.store().overview(T0).await.unwrap().succeeded, 1, "what has ever ended");
     submit(h, vec![NewJob { idempotency_key: Some("k".into()), digest: "other".into(), ..job("m") }]).await;
 }

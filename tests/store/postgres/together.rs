@@ -20,7 +20,7 @@ async fn another(h: &PgHarness) -> Postgres {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_that_claim_end_refuse_cancel_and_rescue_never_wait_in_a_circle() {
+async fn four_that_do_all_there_is_to_do_never_wait_in_a_circle() {
     let h = Arc::new(fresh().await);
     wide(&*h, &MODELS).await;
     let clock = Arc::new(AtomicI64::new(T0));
@@ -35,11 +35,13 @@ async fn four_that_claim_end_refuse_cancel_and_rescue_never_wait_in_a_circle() {
     }
     over.store(true, Ordering::Relaxed);
     let seen = reader.await.unwrap();
-    assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len(), "a result came twice");
+    let distinct: BTreeSet<_> = seen.iter().map(|id| id.0).collect();
+    assert_eq!(distinct.len(), seen.len(), "a result came twice");
     let mut conn = h.connect().await;
-    let ended: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM jobs WHERE ended_no IS NOT NULL").fetch_one(&mut conn).await.unwrap();
-    assert_eq!(i64::try_from(seen.len()).unwrap(), ended, "a result was passed over");
+    let ended: Vec<uuid::Uuid> =
+        sqlx::query_scalar("SELECT job_id FROM jobs WHERE ended_no IS NOT NULL").fetch_all(&mut conn).await.unwrap();
+    assert!(ended.len() > ROUNDS, "{} have ended", ended.len());
+    assert!(ended.iter().all(|id| distinct.contains(id)), "a result was passed over");
     assert_eq!(h.contradictions().await, Vec::<String>::new());
     let deadlocks: i64 =
         sqlx::query_scalar("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
@@ -100,6 +102,13 @@ async fn follow(store: Postgres, over: Arc<AtomicBool>) -> Vec<JobId> {
 
 async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
     let mut id = register(&store, clock.load(Ordering::Relaxed)).await;
+    // The same name everywhere: one of them adds it.
+    let schedule = schedule(clock.load(Ordering::Relaxed));
+    let schedule = match store.add_schedule(schedule.clone()).await.unwrap() {
+        Scheduled::Added(id) | Scheduled::Unchanged(id) => id,
+        Scheduled::Conflict(_) => panic!("another one has its name"),
+    };
+    let mut before: Vec<JobId> = Vec::new();
     for round in 0..ROUNDS {
         let now_ms = clock.fetch_add(50, Ordering::Relaxed);
         // The same keys everywhere, in another order.
@@ -121,7 +130,7 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
         submitted.unwrap();
         let ends: Vec<Completion> = claimed.unwrap().iter().map(|turn| end(id, turn, now_ms)).collect();
         let (first, second) = ends.split_at(ends.len() / 2);
-        let cancels = ids.into_iter().rev().take(2).collect();
+        let cancels = ids.iter().rev().take(2).copied().collect();
         let (one, other, cancelled, due) = tokio::join!(
             store.complete(first.to_vec()),
             store.complete(second.to_vec()),
@@ -143,6 +152,9 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
             store.retire_worker(id, now_ms).await.unwrap();
             id = register(&store, now_ms).await;
         }
+        Box::pin(meddle(&store, n, round, now_ms, &ids, &before)).await;
+        store.fire(firing(schedule, round, n, now_ms)).await.unwrap();
+        before = ids;
         for hold in store.holds(Query::default()).await.unwrap().into_iter().take(1) {
             let release = HoldRelease { id: hold.id, by: "test".into(), reason: None, now_ms };
             store.release_hold(release).await.unwrap();
@@ -150,6 +162,92 @@ async fn hammer(store: Postgres, n: usize, clock: Arc<AtomicI64>) {
     }
     store.retire_worker(id, clock.load(Ordering::Relaxed)).await.unwrap();
     store.close().await;
+}
+
+/// What people do, to the jobs of this round and of the one before (which others may have keyed, claimed or ended).
+async fn meddle(store: &Postgres, n: usize, round: usize, now_ms: i64, ids: &[JobId], before: &[JobId]) {
+    let mut all = [ids, before].concat();
+    if n.is_multiple_of(2) {
+        all.reverse();
+    }
+    let how = match rand::rng().random_range(0..4) {
+        0 => Steer::Pause(pause()),
+        1 => Steer::Requeue,
+        2 => Steer::Reprioritise(rand::rng().random_range(-100..=100)),
+        _ => Steer::Resume,
+    };
+    let told = all[round % all.len()];
+    let messages = |key: &str| NewMessages {
+        job: told,
+        key: Some(key.to_owned()),
+        messages: vec!["{}".into(), "[]".into()],
+        last_turn: None,
+        now_ms,
+    };
+    // Everybody retries the same two, in another order.
+    let mut retried: Vec<NewJob> = RETRIED
+        .iter()
+        .map(|of| NewJob { retry_of: Some(retried(*of, round)), created_ms: now_ms, ..job(MODELS[(*of + n) % 3]) })
+        .collect();
+    if n.is_multiple_of(2) {
+        retried.reverse();
+    }
+    let (steered, once, again, retried, gone) = tokio::join!(
+        store.steer(all.clone(), how, now_ms),
+        store.post(messages("a")),
+        store.post(messages("a")),
+        store.submit(retried),
+        store.delete(before.iter().copied().take(1).collect())
+    );
+    steered.unwrap();
+    assert_posted(once.unwrap(), again.unwrap());
+    assert!(retried.unwrap().iter().all(|answer| !matches!(answer, Submitted::Conflict(_))));
+    gone.unwrap();
+    store.pause_queue("default".into(), (round % 9 == 3).then(pause)).await.unwrap();
+    if round % 10 == 7 {
+        let until_ms = Some(now_ms + 40);
+        let close = HoldClose { scope: scope(MODELS[n % 3]), until_ms, by: "test".into(), reason: None, now_ms };
+        store.close_scope(close).await.unwrap();
+    }
+    let prune = Prune { records_before_ms: now_ms - 500, jobs_before_ms: T0, limit: 10 };
+    store.prune(prune).await.unwrap();
+}
+
+const RETRIED: [usize; 2] = [1, 2];
+
+/// A job that is the same for everybody who retries it in a round.
+fn retried(of: usize, round: usize) -> JobId {
+    JobId(format!("00000000-0000-0000-{of:04}-{round:012}").parse().unwrap())
+}
+
+fn assert_posted(once: Posted, again: Posted) {
+    let accepted = [once, again].iter().filter(|posted| matches!(posted, Posted::Accepted { .. })).count();
+    assert!(accepted <= 1 && once != Posted::Conflict && again != Posted::Conflict, "{once:?}, {again:?}");
+}
+
+fn schedule(now_ms: i64) -> NewSchedule {
+    NewSchedule {
+        id: ScheduleId::fresh(),
+        name: "all".into(),
+        cron: "* * * * *".into(),
+        zone: "UTC".into(),
+        spec: "{}".into(),
+        catch_up: CatchUp::Last,
+        overlap: Overlap::Queue,
+        next_ms: None,
+        created_ms: now_ms,
+    }
+}
+
+/// Two instants, which everybody fires by hand.
+fn firing(schedule: ScheduleId, round: usize, n: usize, now_ms: i64) -> Fire {
+    let firings = (0..2)
+        .map(|k| Firing {
+            nominal_ms: i64::try_from(2 * round + k).unwrap(),
+            what: FiringKind::Submit(Box::new(NewJob { created_ms: now_ms, ..job(MODELS[(k + n) % 3]) })),
+        })
+        .collect();
+    Fire { schedule, expected_next_ms: None, next_ms: None, firings, now_ms }
 }
 
 async fn register(store: &Postgres, now_ms: i64) -> WorkerId {

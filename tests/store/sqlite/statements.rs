@@ -128,6 +128,7 @@ const USES: &[(&str, &[&str])] = &[
     ),
     ("resets_shown", &["e USING PRIMARY KEY (job_id=?", "COVERING INDEX sends_tests", "hold_events_refusal (job_id=?"]),
     ("jobs", &["j USING INDEX sqlite_autoindex_jobs_1 (job_id<?)", "t USING PRIMARY KEY"]),
+    ("job_ids", &["COVERING INDEX sqlite_autoindex_jobs_1 (job_id>? AND job_id<?)"]),
     ("jobs_live", &["t USING PRIMARY KEY (job_id<?)", "holds_open (scope_id=?)"]),
     ("jobs_failed", &["jobs_failed (job_id<?)"]),
     ("jobs_labelled", &["labels_value (key=? AND value=? AND job_id<?)"]),
@@ -144,6 +145,9 @@ const USES: &[(&str, &[&str])] = &[
             "lanes_active (scope_id=?)",
         ],
     ),
+    ("hold", &["d USING PRIMARY KEY (job_id=? AND fence=? AND n=?)", "r USING INDEX sqlite_autoindex_turn_records_1"]),
+    ("holds", &["d USING PRIMARY KEY (job_id=? AND fence=? AND n=?)", "r USING INDEX sqlite_autoindex_turn_records_1"]),
+    ("standing_fails_with", &["turn_records USING INDEX sqlite_autoindex_turn_records_1 (job_id=?)"]),
     ("standing_failure", &["turn_records USING INDEX sqlite_autoindex_turn_records_1 (job_id=?)"]),
     ("standing_sends", &["x USING PRIMARY KEY (job_id=? AND fence=?)", "e USING PRIMARY KEY (job_id=?"]),
     (

@@ -4,10 +4,12 @@ use super::fetch;
 use crate::failure::LimitKind;
 use crate::store::postgres::conn::sql;
 use crate::store::postgres::fault::Res;
-use crate::store::postgres::rows::{at, fence_at, hold_at, int, job_at, job_opt, key_opt, worker_at};
+use crate::store::postgres::rows::{at, fence_at, hold_at, int, int_opt, job_at, job_opt, key_opt, worker_at};
 use crate::store::postgres::tx::Tx;
 use crate::store::text;
-use crate::store::{Error, Fence, HoldId, HoldRow, JobId, Overview, Query, Result, ScopeKey, WorkerId, WorkerRow};
+use crate::store::{
+    Error, Fence, HoldEventRow, HoldId, HoldRow, JobId, Overview, Query, Result, ScopeKey, WorkerId, WorkerRow,
+};
 use sqlx::postgres::PgRow;
 
 pub(in crate::store::postgres) async fn cancelled(tx: &mut Tx, worker: WorkerId) -> Res<Vec<(JobId, Fence)>> {
@@ -21,20 +23,21 @@ pub(in crate::store::postgres) async fn next_due_ms(tx: &mut Tx, now_ms: i64) ->
 
 pub(in crate::store::postgres) async fn workers(tx: &mut Tx, now_ms: i64) -> Res<Vec<WorkerRow>> {
     let rows = tx.all(sql!("workers").arg(now_ms)).await?;
-    rows.iter()
-        .map(|row| {
-            let queues: String = at(row, 1)?;
-            Ok(WorkerRow {
-                id: worker_at(row, 0)?,
-                queues: serde_json::from_str(&queues)
-                    .map_err(|e| Error::Undecodable { what: "a worker's queues", why: e.to_string() })?,
-                started_ms: at(row, 2)?,
-                heartbeat_ms: at(row, 3)?,
-                lease_ms: at(row, 4)?,
-                concurrency: int(row, 5)?,
-            })
-        })
-        .collect()
+    Ok(rows.iter().map(worker_of).collect::<Result<_>>()?)
+}
+
+/// The columns of `workers` and `workers_known`.
+pub(super) fn worker_of(row: &PgRow) -> Result<WorkerRow> {
+    let queues: String = at(row, 1)?;
+    Ok(WorkerRow {
+        id: worker_at(row, 0)?,
+        queues: serde_json::from_str(&queues)
+            .map_err(|e| Error::Undecodable { what: "a worker's queues", why: e.to_string() })?,
+        started_ms: at(row, 2)?,
+        heartbeat_ms: at(row, 3)?,
+        lease_ms: at(row, 4)?,
+        concurrency: int(row, 5)?,
+    })
 }
 
 pub(in crate::store::postgres) async fn overview(tx: &mut Tx) -> Res<Overview> {
@@ -91,6 +94,7 @@ fn hold_of(row: &PgRow) -> Result<(i64, HoldRow)> {
             source: at(row, 8)?,
             raw: at(row, 9)?,
             refusal: key_opt(row, 10)?,
+            refusal_status: int_opt(row, 20)?,
             extended: int(row, 13)?,
             barren: int(row, 14)?,
             probe: job_opt(row, 15)?,
@@ -104,4 +108,21 @@ fn hold_of(row: &PgRow) -> Result<(i64, HoldRow)> {
 /// A kind that a newer release wrote is unknown here.
 pub(super) fn kind_at(row: &PgRow, index: usize) -> Result<Option<LimitKind>> {
     Ok(at::<Option<String>>(row, index)?.as_deref().and_then(text::limit_kind_of))
+}
+
+/// What befell a hold, in order.
+pub(in crate::store::postgres) async fn hold_events(tx: &mut Tx, hold: HoldId) -> Res<Vec<HoldEventRow>> {
+    let mut events = Vec::new();
+    for row in tx.all(sql!("hold_events").arg(hold.0)).await? {
+        events.push(HoldEventRow {
+            hold,
+            at_ms: at(&row, 0)?,
+            event: at(&row, 1)?,
+            until_ms: at(&row, 2)?,
+            job: job_opt(&row, 3)?,
+            by: at(&row, 4)?,
+            reason: at(&row, 5)?,
+        });
+    }
+    Ok(events)
 }

@@ -9,6 +9,10 @@ use crate::store::postgres::tx::Tx;
 use crate::store::text;
 use crate::store::{EvidenceRow, Fence, History, InboxRow, JobId, Result, SendRow, TurnRecord, TurnView, Usage};
 use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+/// Jobs whose histories one statement reads.
+const BATCH: usize = 100;
 
 pub(in crate::store::postgres) async fn history(tx: &mut Tx, job: JobId) -> Res<History> {
     let mut history = History::default();
@@ -24,6 +28,31 @@ pub(in crate::store::postgres) async fn history(tx: &mut Tx, job: JobId) -> Res<
         });
     }
     Ok(history)
+}
+
+/// Several jobs' histories, in the order given. One that cannot be read fails them all: a request built from half a
+/// transcript would be worse.
+pub(in crate::store::postgres) async fn histories(tx: &mut Tx, jobs: &[JobId]) -> Res<Vec<History>> {
+    let mut all = vec![History::default(); jobs.len()];
+    for (jobs, histories) in jobs.chunks(BATCH).zip(all.chunks_mut(BATCH)) {
+        let ids: Vec<Uuid> = jobs.iter().map(|id| id.0).collect();
+        for row in tx.all(sql!("histories_records").arg(ids.clone())).await? {
+            if let Some(history) = histories.get_mut(int::<usize>(&row, 0)? - 1) {
+                history.responses.push((int(&row, 1)?, at(&row, 2)?, at(&row, 3)?));
+            }
+        }
+        for row in tx.all(sql!("histories_inbox").arg(ids)).await? {
+            if let Some(history) = histories.get_mut(int::<usize>(&row, 0)? - 1) {
+                history.inbox.push(InboxRow {
+                    seq: int(&row, 1)?,
+                    kind: at(&row, 2)?,
+                    body: at(&row, 3)?,
+                    at_ms: at(&row, 4)?,
+                });
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Replaced sends of the execution that runs now stand beside no record yet, and are not shown here.
@@ -102,10 +131,6 @@ fn send_of(row: &PgRow) -> Result<SendRow> {
 
 /// Twelve columns from `first` on.
 pub(super) fn evidence_columns(row: &PgRow, n: u32, first: usize) -> Result<EvidenceRow> {
-    let candidates: String = at(row, first + 11)?;
-    // What this release cannot read of it is left out of this row, and hides no other.
-    let candidates: Vec<serde_json::Value> = serde_json::from_str(&candidates).unwrap_or_default();
-    let candidates = candidates.into_iter().filter_map(|one| serde_json::from_value::<Candidate>(one).ok()).collect();
     Ok(EvidenceRow {
         n,
         received_ms: at(row, first)?,
@@ -119,6 +144,15 @@ pub(super) fn evidence_columns(row: &PgRow, n: u32, first: usize) -> Result<Evid
         cause: at(row, first + 8)?,
         rule: at(row, first + 9)?,
         rules_version: int(row, first + 10)?,
-        candidates,
+        candidates: candidates(&at::<String>(row, first + 11)?),
     })
+}
+
+/// What this release cannot read of them is left out, and hides no other.
+pub(super) fn candidates(document: &str) -> Vec<Candidate> {
+    let all: Vec<serde_json::Value> = serde_json::from_str(document).unwrap_or_else(|error| {
+        tracing::warn!(%error, "candidates of a reset cannot be read");
+        Vec::new()
+    });
+    all.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect()
 }

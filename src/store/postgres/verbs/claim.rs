@@ -8,6 +8,7 @@ use crate::admission::{Lane, grants};
 use crate::store::ledger::{InHand, Ledger};
 use crate::store::postgres::conn::sql;
 use crate::store::postgres::fault::{Fault, Res};
+use crate::store::postgres::names;
 use crate::store::postgres::rows::{at, counter, fence_at, job_at};
 use crate::store::postgres::tx::{Db, Tx};
 use crate::store::{ClaimRequest, ClaimedTurn, Fence, Grant, JobId, LaneKey, ScopeKey};
@@ -21,6 +22,9 @@ const IN_HAND_FIRST_MS: i64 = 1_000;
 
 /// The turns, and whether something moved.
 pub(in crate::store::postgres) async fn claim(db: &Db, request: &ClaimRequest) -> Res<(Vec<ClaimedTurn>, bool)> {
+    for scope in &request.without {
+        names::scope(db, scope).await?;
+    }
     let mut tx = db.read().await?;
     let looked = look(&mut tx, request).await;
     let Some(due) = tx.end(looked).await? else { return Ok((Vec::new(), false)) };
@@ -98,6 +102,9 @@ async fn deal(
     let mut rooms = known.rooms(request.now_ms);
     for scope_id in first_in_hand(tx, known, request.now_ms).await?.into_keys() {
         rooms.insert(scope_id, 0);
+    }
+    for scope in &request.without {
+        rooms.insert(tx.db.cache.scope(scope).ok_or(Fault::Raced)?, 0);
     }
     let (lanes, mut lines) = lines(tx, known, &rooms, active, request).await?;
     let dealt = grants(lanes, &rooms, request.room);
@@ -271,6 +278,7 @@ async fn mark(
             served.push(place);
         }
     }
-    tx.run(sql!("lanes_served").arg(lanes).arg(counts).arg(served)).await?;
+    let minute = now_ms.div_euclid(60_000);
+    tx.run(sql!("lanes_served").arg(lanes).arg(counts).arg(served).arg(minute)).await?;
     Ok(())
 }

@@ -1,13 +1,17 @@
 //! The ends of executions: record, final send, evidence, hold, and what follows, all in one transaction.
 
 use super::ends::{Back, End, NewRecord, Running, cancelled, end, evidence, in_hand, inbox, put_back, records};
+use super::inbox::{defer, unread};
 use super::ledger;
 use crate::store::ledger::Ledger;
 use crate::store::postgres::fault::{Fault, Res};
 use crate::store::postgres::tx::Tx;
 use crate::store::text::rank_ms;
 use crate::store::{Applied, Completion, Fence, JobId, JobState, Next};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The kind of what asks the model to go on from a cut.
+const CONTINUATION: &str = "continuation";
 
 pub(in crate::store::postgres) async fn complete(tx: &mut Tx, batch: &[&Completion]) -> Res<Vec<Applied>> {
     let turns: Vec<(JobId, Fence)> = batch.iter().map(|c| (c.job_id, c.fence)).collect();
@@ -40,13 +44,14 @@ pub(in crate::store::postgres) async fn complete(tx: &mut Tx, batch: &[&Completi
     records(tx, &new).await?;
     admit(tx, &mut known, &standing).await?;
 
+    let told = told(tx, &standing).await?;
     let mut backs: Vec<Back> = Vec::new();
     let mut ends: Vec<End> = Vec::new();
     for (completion, running) in &standing {
         if let Some(row) = &completion.evidence {
             evidence(tx, completion.job_id, completion.fence, row).await?;
         }
-        follow(tx, completion, running, &mut backs, &mut ends).await?;
+        follow(tx, completion, running, told.contains(&completion.job_id), &mut backs, &mut ends).await?;
     }
     put_back(tx, &backs).await?;
     end(tx, &ends).await?;
@@ -92,10 +97,30 @@ fn settle(known: &mut Ledger, completion: &Completion, running: &Running, refuse
     known.return_probe(turn, next_ms, now_ms);
 }
 
+/// Jobs that would end but have a message to read first. What waits for a turn that now goes on from a cut is moved
+/// behind it. A statement for each of the two, and none for a batch of which no turn was told anything: whoever posts
+/// locks the turn, so what is told here is all there is.
+async fn told(tx: &mut Tx, standing: &[(&Completion, Running)]) -> Res<HashSet<JobId>> {
+    let mut asked: Vec<(JobId, u32)> = Vec::new();
+    let mut cut: Vec<(JobId, u32)> = Vec::new();
+    for (completion, running) in standing.iter().filter(|(_, running)| running.told) {
+        match &completion.next {
+            Next::FinalUnlessTold { .. } => asked.push((completion.job_id, running.seq)),
+            Next::Turn { inbox, .. } if inbox.iter().any(|row| row.kind == CONTINUATION) => {
+                cut.push((completion.job_id, running.seq.saturating_add(1)));
+            }
+            Next::Behind | Next::Again { .. } | Next::Turn { .. } | Next::Final { .. } => {}
+        }
+    }
+    defer(tx, &cut).await?;
+    unread(tx, &asked).await
+}
+
 async fn follow(
     tx: &mut Tx,
     completion: &Completion,
     running: &Running,
+    told: bool,
     backs: &mut Vec<Back>,
     ends: &mut Vec<End>,
 ) -> Res<()> {
@@ -106,7 +131,7 @@ async fn follow(
             ends.push(End { job_id, state: *state, result: result.clone(), error: error.clone(), at_ms: now_ms });
             return Ok(());
         }
-        Next::FinalUnlessTold { result } => {
+        Next::FinalUnlessTold { result } if !told => {
             let state = JobState::Succeeded;
             ends.push(End { job_id, state, result: result.clone(), error: None, at_ms: now_ms });
             return Ok(());
@@ -131,19 +156,25 @@ async fn follow(
         },
         Next::Turn { due_ms, repairs, inbox: rows } => {
             inbox(tx, job_id, rows).await?;
-            let due_ms = due_ms.filter(|due_ms| *due_ms > now_ms);
-            Back {
-                due_ms,
-                rank_ms: rank_ms(due_ms.unwrap_or(now_ms), running.priority),
-                seq: running.seq.saturating_add(1),
-                executions: 0,
-                deferrals: 0,
-                repairs: *repairs,
-                waiting_since_ms: None,
-                ..running.back()
-            }
+            next_turn(running, due_ms.filter(|due_ms| *due_ms > now_ms), *repairs, now_ms)
         }
+        // Told: the answer is read together with what came in meanwhile.
+        Next::FinalUnlessTold { .. } => next_turn(running, None, 0, now_ms),
     };
     backs.push(back);
     Ok(())
+}
+
+/// The turn after this one.
+fn next_turn(running: &Running, due_ms: Option<i64>, repairs: u32, now_ms: i64) -> Back {
+    Back {
+        due_ms,
+        rank_ms: rank_ms(due_ms.unwrap_or(now_ms), running.priority),
+        seq: running.seq.saturating_add(1),
+        executions: 0,
+        deferrals: 0,
+        repairs,
+        waiting_since_ms: None,
+        ..running.back()
+    }
 }

@@ -17,10 +17,10 @@ pub(super) async fn expire(tx: &mut Tx, now_ms: i64, limit: u32) -> Res<u32> {
     let mut ends = Vec::with_capacity(rows.len());
     let mut ready: HashMap<i64, i64> = HashMap::new();
     for row in &rows {
-        if at::<i64>(row, 2)? == 0 {
+        if at::<i64>(row, 2)? == 0 && at::<Option<i64>>(row, 3)?.is_none() {
             *ready.entry(at(row, 1)?).or_default() -= 1;
         }
-        let error = match at::<Option<String>>(row, 3)? {
+        let error = match at::<Option<String>>(row, 4)? {
             Some(error) => error,
             None => deadline_error()?,
         };
@@ -37,8 +37,11 @@ pub(super) async fn expire(tx: &mut Tx, now_ms: i64, limit: u32) -> Res<u32> {
     Ok(u32::try_from(ends.len()).unwrap_or(u32::MAX))
 }
 
+/// Workers that are no more are told of for so long.
+const WORKERS_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+
 /// Jobs are chosen and locked first; those that another process prunes are left to it.
-pub(super) async fn prune(tx: &mut Tx, request: &Prune) -> Res<Pruned> {
+pub(super) async fn prune(tx: &mut Tx, request: &Prune, now_ms: i64) -> Res<Pruned> {
     let limit = i64::from(request.limit);
     let mut pruned = Pruned::default();
     let ids = choose(tx, sql!("prune_records_jobs").arg(request.records_before_ms).arg(limit)).await?;
@@ -53,6 +56,7 @@ pub(super) async fn prune(tx: &mut Tx, request: &Prune) -> Res<Pruned> {
         pruned.jobs = delete(tx, ids).await?;
     }
     tx.run(sql!("prune_holds").arg(request.records_before_ms).arg(limit)).await?;
+    tx.run(sql!("prune_workers").arg(now_ms.saturating_sub(WORKERS_KEPT_MS)).arg(limit)).await?;
     Ok(pruned)
 }
 

@@ -33,6 +33,10 @@ pub(super) struct Running {
     pub waiting_since_ms: Option<i64>,
     pub parked_ms: Option<i64>,
     pub claimed_ms: i64,
+    /// Somebody paused it while it ran: it finishes, and goes back paused.
+    pub paused: bool,
+    /// Something joined its transcript from outside.
+    pub told: bool,
     /// `at_most_once`.
     pub once: bool,
 }
@@ -62,6 +66,7 @@ impl Running {
             repairs: self.repairs,
             lost: 0,
             waiting_since_ms: self.waiting_since_ms,
+            paused: self.paused,
         }
     }
 }
@@ -86,7 +91,9 @@ fn running_of(row: &PgRow) -> Result<Running> {
         waiting_since_ms: at(row, 15)?,
         parked_ms: at(row, 16)?,
         claimed_ms: at::<Option<i64>>(row, 17)?.unwrap_or(0),
-        once: at::<i64>(row, 18)? == 1,
+        paused: at::<Option<i64>>(row, 18)?.is_some(),
+        told: at::<i64>(row, 19)? == 1,
+        once: at::<i64>(row, 20)? == 1,
     })
 }
 
@@ -118,6 +125,8 @@ pub(super) struct Back {
     pub repairs: u32,
     pub lost: u32,
     pub waiting_since_ms: Option<i64>,
+    /// Not claimable until somebody lets it go on.
+    pub paused: bool,
 }
 
 pub(super) async fn put_back(tx: &mut Tx, turns: &[Back]) -> Res<()> {
@@ -125,7 +134,7 @@ pub(super) async fn put_back(tx: &mut Tx, turns: &[Back]) -> Res<()> {
         return Ok(());
     }
     let mut ready: HashMap<i64, i64> = HashMap::new();
-    for turn in turns.iter().filter(|turn| turn.due_ms.is_none()) {
+    for turn in turns.iter().filter(|turn| turn.due_ms.is_none() && !turn.paused) {
         *ready.entry(turn.lane_id).or_default() += 1;
     }
     let numbers = |of: fn(&Back) -> i64| turns.iter().map(of).collect::<Vec<i64>>();
@@ -297,13 +306,20 @@ pub(super) async fn evidence(tx: &mut Tx, job_id: JobId, fence: Fence, row: &Evi
 
 pub(super) async fn inbox(tx: &mut Tx, job_id: JobId, rows: &[InboxRow]) -> Res<()> {
     for row in rows {
-        let stmt = sql!("inbox_insert")
-            .arg(job_id.0)
-            .arg(i64::from(row.seq))
-            .arg(row.kind.as_str())
-            .arg(row.body.as_str())
-            .arg(row.at_ms);
-        tx.run(stmt).await?;
+        inbox_row(tx, job_id, row, None).await?;
     }
+    Ok(())
+}
+
+/// One row of a transcript; `key` makes a posting repeatable.
+pub(super) async fn inbox_row(tx: &mut Tx, job_id: JobId, row: &InboxRow, key: Option<&str>) -> Res<()> {
+    let stmt = sql!("inbox_insert")
+        .arg(job_id.0)
+        .arg(i64::from(row.seq))
+        .arg(row.kind.as_str())
+        .arg(row.body.as_str())
+        .arg(row.at_ms)
+        .arg(key);
+    tx.run(stmt).await?;
     Ok(())
 }

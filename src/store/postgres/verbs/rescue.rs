@@ -65,7 +65,7 @@ pub(super) async fn rescue(tx: &mut Tx, request: &Rescue) -> Res<Rescued> {
     ledger::store(tx, &known).await?;
     put_back(tx, &backs).await?;
     end(tx, &ends).await?;
-    let gone = tx.run(sql!("rescue_forget").arg(lapsed)).await?;
+    let gone = tx.run(sql!("rescue_end").arg(lapsed).arg(now_ms)).await?;
     rescued.workers = u32::try_from(gone).unwrap_or(u32::MAX);
     tx.moved = true;
     Ok(rescued)

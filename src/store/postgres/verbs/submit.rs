@@ -5,7 +5,7 @@ use crate::store::postgres::fault::{Fault, Res};
 use crate::store::postgres::rows::{at, int, job_at};
 use crate::store::postgres::tx::Tx;
 use crate::store::text::rank_ms;
-use crate::store::{Error, JobId, NewJob, Result, Submitted};
+use crate::store::{Error, InboxRow, JobId, NewJob, Result, Submitted};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -16,7 +16,16 @@ struct Accepted<'a> {
 }
 
 pub(in crate::store::postgres) async fn submit(tx: &mut Tx, jobs: &[&NewJob]) -> Res<Vec<Submitted>> {
+    let mut ready = HashMap::new();
+    let answers = put_in(tx, jobs, &mut ready).await?;
+    tx.ready(&ready).await?;
+    Ok(answers)
+}
+
+/// Accepts jobs, and leaves it to the caller to count the claimable ones to their lanes: lanes are locked last.
+pub(super) async fn put_in(tx: &mut Tx, jobs: &[&NewJob], ready: &mut HashMap<i64, i64>) -> Res<Vec<Submitted>> {
     let mut known = known_keys(tx, jobs).await?;
+    let mut retried = known_retries(tx, jobs).await?;
     let mut answers = Vec::with_capacity(jobs.len());
     let mut accepted = Vec::with_capacity(jobs.len());
     let mut ids = HashSet::with_capacity(jobs.len());
@@ -34,7 +43,17 @@ pub(in crate::store::postgres) async fn submit(tx: &mut Tx, jobs: &[&NewJob]) ->
                 });
                 continue;
             }
-            known.insert(place, (job.id, job.digest.clone()));
+        }
+        if let Some(of) = job.retry_of {
+            if let Some(id) = retried.get(&of) {
+                let again = *id == job.id && !ids.contains(id);
+                answers.push(if again { Submitted::Accepted(*id) } else { Submitted::Duplicate(*id) });
+                continue;
+            }
+            retried.insert(of, job.id);
+        }
+        if let Some(key) = &job.idempotency_key {
+            known.insert((job.lane.tenant.clone(), key.clone()), (job.id, job.digest.clone()));
         }
         if !ids.insert(job.id) {
             return Err(Error::Database("a job of this id is there already".into()).into());
@@ -45,11 +64,9 @@ pub(in crate::store::postgres) async fn submit(tx: &mut Tx, jobs: &[&NewJob]) ->
     }
     let new = insert(tx, accepted).await?;
     write(tx, &new).await?;
-    let mut ready: HashMap<i64, i64> = HashMap::new();
     for new in new.iter().filter(|new| !waits(new.job)) {
         *ready.entry(new.lane_id).or_default() += 1;
     }
-    tx.ready(&ready).await?;
     tx.moved |= !new.is_empty();
     Ok(answers)
 }
@@ -60,7 +77,7 @@ fn waits(job: &NewJob) -> bool {
 }
 
 /// Names hold no NUL on any database.
-fn check(job: &NewJob) -> Result<()> {
+pub(super) fn check(job: &NewJob) -> Result<()> {
     let scope = &job.lane.scope;
     let names =
         [&job.lane.queue, &job.lane.tenant, &scope.provider, &scope.account, &scope.model, &job.entry, &job.digest];
@@ -90,15 +107,28 @@ async fn known_keys(tx: &mut Tx, jobs: &[&NewJob]) -> Res<Known> {
     Ok(known)
 }
 
-/// Inserts the jobs; those that were not there yet. One whose id is there is the same submission again, or an error; a key
-/// that somebody else was faster with is looked at anew.
+/// Retries that stand already: a job is retried once, and what failed again is retried in its turn.
+async fn known_retries(tx: &mut Tx, jobs: &[&NewJob]) -> Res<HashMap<JobId, JobId>> {
+    let of: Vec<Uuid> = jobs.iter().filter_map(|job| Some(job.retry_of?.0)).collect();
+    let mut known = HashMap::new();
+    if of.is_empty() {
+        return Ok(known);
+    }
+    for row in tx.all(sql!("retries").arg(of)).await? {
+        known.insert(job_at(&row, 0)?, job_at(&row, 1)?);
+    }
+    Ok(known)
+}
+
+/// Inserts the jobs; those that were not there yet. One whose id is there is the same submission again, or an error; a key,
+/// or a retry, that somebody else was faster with is looked at anew.
 async fn insert<'a>(tx: &mut Tx, mut accepted: Vec<Accepted<'a>>) -> Res<Vec<Accepted<'a>>> {
     if accepted.is_empty() {
         return Ok(accepted);
     }
     // In one order for everybody, so that two who submit the same keys do not wait for each other in a circle.
     accepted.sort_by(|a, b| {
-        let place = |new: &Accepted<'a>| (&new.job.lane.tenant, &new.job.idempotency_key, new.job.id);
+        let place = |new: &Accepted<'a>| (&new.job.lane.tenant, &new.job.idempotency_key, new.job.retry_of, new.job.id);
         place(a).cmp(&place(b))
     });
     let stmt = sql!("submit_jobs")
@@ -166,9 +196,7 @@ async fn write(tx: &mut Tx, new: &[Accepted<'_>]) -> Res<()> {
         .arg(new.iter().map(told).collect::<Vec<i64>>())
         .arg(new.iter().map(|new| i64::from(new.job.once)).collect::<Vec<i64>>());
     tx.run(stmt).await?;
-    for new in new {
-        super::ends::inbox(tx, new.job.id, &new.job.carried).await?;
-    }
+    carried(tx, new).await?;
     let labels: Vec<(JobId, &(String, String))> =
         new.iter().flat_map(|new| new.job.labels.iter().map(|label| (new.job.id, label))).collect();
     if labels.is_empty() {
@@ -178,6 +206,31 @@ async fn write(tx: &mut Tx, new: &[Accepted<'_>]) -> Res<()> {
         .arg(labels.iter().map(|(id, _)| id.0).collect::<Vec<Uuid>>())
         .arg(labels.iter().map(|(_, (key, _))| key.as_str()).collect::<Vec<&str>>())
         .arg(labels.iter().map(|(_, (_, value))| value.as_str()).collect::<Vec<&str>>());
+    tx.run(stmt).await?;
+    Ok(())
+}
+
+/// What jobs take over, numbered from 1 within each turn, in the order given.
+async fn carried(tx: &mut Tx, new: &[Accepted<'_>]) -> Res<()> {
+    let mut rows: Vec<(JobId, i64, &InboxRow)> = Vec::new();
+    for new in new {
+        let mut next: HashMap<u32, i64> = HashMap::new();
+        for row in &new.job.carried {
+            let n = next.entry(row.seq).or_default();
+            *n += 1;
+            rows.push((new.job.id, *n, row));
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let stmt = sql!("submit_inbox")
+        .arg(rows.iter().map(|(id, ..)| id.0).collect::<Vec<Uuid>>())
+        .arg(rows.iter().map(|(_, _, row)| i64::from(row.seq)).collect::<Vec<i64>>())
+        .arg(rows.iter().map(|(_, n, _)| *n).collect::<Vec<i64>>())
+        .arg(rows.iter().map(|(_, _, row)| row.kind.as_str()).collect::<Vec<&str>>())
+        .arg(rows.iter().map(|(_, _, row)| row.body.as_str()).collect::<Vec<&str>>())
+        .arg(rows.iter().map(|(_, _, row)| row.at_ms).collect::<Vec<i64>>());
     tx.run(stmt).await?;
     Ok(())
 }

@@ -29,11 +29,11 @@ pub(super) async fn heartbeat(tx: &mut Tx, worker: WorkerId, now_ms: i64) -> Res
 }
 
 /// One that still holds turns, against its word, is left to be rescued, and may not renew.
-pub(super) async fn retire(tx: &mut Tx, worker: WorkerId, _now_ms: i64) -> Res<()> {
+pub(super) async fn retire(tx: &mut Tx, worker: WorkerId, now_ms: i64) -> Res<()> {
     // Behind a claim of its own that has not committed yet, so that the next statement sees what it took.
     tx.optional(sql!("worker_lock").arg(worker.0)).await?;
-    if tx.run(sql!("worker_retire").arg(worker.0)).await? == 0 {
-        tx.run(sql!("worker_lapse").arg(worker.0)).await?;
+    if tx.run(sql!("worker_retire").arg(worker.0).arg(now_ms)).await? == 0 {
+        tx.run(sql!("worker_lapse").arg(worker.0).arg(now_ms)).await?;
     }
     tx.moved = true;
     Ok(())

@@ -1,7 +1,8 @@
 -- Ended jobs after the place $1, in the order in which they ended. Index: jobs_ended.
 SELECT j.job_id, j.state, NULL::bigint, l.queue, l.tenant, s.provider, s.account, s.model, j.entry, j.priority, j.spec,
        j.result, j.error, j.created_ms, j.finished_ms, j.deadline_ms, j.retry_of, NULL::bigint, NULL::bigint, NULL::bigint,
-       NULL::bigint, NULL::bigint, s.scope_id, s.account_id, j.ended_no
+       NULL::bigint, NULL::bigint, s.scope_id, s.account_id, j.ended_no, NULL::bigint, NULL, NULL,
+       NULL::bigint, NULL, NULL, j.schedule_id
 FROM jobs AS j
 JOIN lanes AS l ON l.lane_id = j.lane_id
 JOIN scopes AS s ON s.scope_id = l.scope_id
@@ -14,5 +15,9 @@ WHERE j.ended_no IS NOT NULL AND j.ended_no > $1
   AND NOT EXISTS (
         SELECT 1 FROM unnest($10::text[], $11::text[]) AS f (key, value)
         WHERE NOT EXISTS (SELECT 1 FROM labels AS b WHERE b.job_id = j.job_id AND b.key = f.key AND b.value = f.value))
+  AND (cardinality($13::text[]) = 0 OR j.error_cause = ANY ($13))
+  AND (cardinality($14::text[]) = 0 OR j.error_class = ANY ($14))
+  AND (cardinality($15::text[]) = 0 OR j.error_code = ANY ($15))
+  AND (cardinality($16::bigint[]) = 0 OR j.error_http = ANY ($16))
 ORDER BY j.ended_no
 LIMIT $12

@@ -1,2 +1,3 @@
--- Renews a lease. Guard: a rescued worker's heartbeat is 0 and stays so. Index: unique worker_id.
-UPDATE workers SET heartbeat_ms = greatest(heartbeat_ms, $2) WHERE worker_id = $1 AND heartbeat_ms > 0
+-- Renews a lease. Guard: a lapsed worker may not come back. Index: unique worker_id.
+UPDATE workers SET heartbeat_ms = greatest(heartbeat_ms, $2)
+WHERE worker_id = $1 AND lapsed_ms IS NULL AND ended_ms IS NULL

@@ -1,12 +1,16 @@
 -- Holds with the turns that wait behind each (counted up to 10,000), newest first. Index: holds_opened; holds_open where
--- only open ones are asked for.
+-- only open ones are asked for; primary keys of the refusal.
 SELECT h.hold_id, s.provider, s.account, s.model, h.cause, h.kind, h.opened_ms, h.until_ms, h.source, h.raw,
        h.refusal_job, h.refusal_fence, h.refusal_n, h.extended, h.barren, h.probe_job, h.ended_ms, h."end",
        CASE WHEN h.ended_ms IS NULL THEN (
            SELECT min(coalesce(sum(l.ready), 0), 10000)
            FROM scopes AS x CROSS JOIN lanes AS l INDEXED BY lanes_active ON l.scope_id = x.scope_id AND l.ready > 0
            WHERE x.scope_id = h.scope_id OR x.account_id = h.scope_id
-       ) ELSE 0 END, h.scope_id
+       ) ELSE 0 END, h.scope_id, coalesce(
+           (SELECT d.http_status FROM sends AS d
+            WHERE d.job_id = h.refusal_job AND d.fence = h.refusal_fence AND d.n = h.refusal_n),
+           (SELECT r.send_http_status FROM turn_records AS r
+            WHERE r.job_id = h.refusal_job AND r.fence = h.refusal_fence AND r.send_n = h.refusal_n)) AS refusal_status
 FROM holds AS h CROSS JOIN scopes AS s ON s.scope_id = h.scope_id
 WHERE (?1 = 1 OR h.ended_ms IS NULL)
   AND (?2 = '[]' OR s.provider IN (SELECT value FROM json_each(?2)))

@@ -7,7 +7,7 @@ use super::{cut, fetch};
 use crate::store::sqlite::conn::{Conn, Query as Bound};
 use crate::store::sqlite::cursor::{self, List};
 use crate::store::sqlite::text as words;
-use crate::store::sqlite::tx::{blob, hex, json, sql};
+use crate::store::sqlite::tx::{blob, hex, json, sql, uuid_at};
 use crate::store::{Error, HoldRow, JobId, JobRow, JobState, Page, Query, Result, ScheduleId};
 use sqlx::sqlite::SqliteRow;
 use std::fmt::Write;
@@ -37,6 +37,17 @@ enum Walk<'q> {
 pub(in crate::store::sqlite) async fn job(conn: &mut Conn, id: JobId) -> Result<Option<JobRow>> {
     let rows = conn.all(sqlx::query(sql!("job")).bind(blob(id.0))).await?;
     Ok(decode(conn, &rows).await?.pop())
+}
+
+/// By their first digits and their last ones.
+pub(in crate::store::sqlite) async fn job_ids(
+    conn: &mut Conn,
+    (first, last): (JobId, JobId),
+    end: &str,
+    limit: u32,
+) -> Result<Vec<JobId>> {
+    let bound = sqlx::query(sql!("job_ids")).bind(blob(first.0)).bind(blob(last.0)).bind(end).bind(limit);
+    conn.all(bound).await?.iter().map(|row| uuid_at(row, 0).map(JobId)).collect()
 }
 
 /// Newest id first; with `by_end` ended jobs only, the latest end first.

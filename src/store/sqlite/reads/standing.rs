@@ -3,15 +3,11 @@
 use super::columns::{number, number_opt, text, text_opt, whole, whole_opt};
 use super::state::worker_of;
 use super::{jobs, state};
+use crate::store::figures::{COUNTED, Known, claims_last_minute, takers};
 use crate::store::sqlite::conn::Conn;
 use crate::store::sqlite::tx::{blob, sql};
-use crate::store::{InHandStanding, JobId, JobRow, JobState, LastFailure, Result, ScopeStanding, Standing, WorkerRow};
+use crate::store::{InHandStanding, JobId, JobRow, JobState, LastFailure, Result, ScopeStanding, Standing};
 use sqlx::sqlite::SqliteRow;
-
-/// How far turns are counted.
-const COUNTED: i64 = 10_000;
-
-const MINUTE_MS: i64 = 60_000;
 
 /// Everything is read in one transaction, so that no two figures are of different instants.
 pub(in crate::store::sqlite) async fn standing(conn: &mut Conn, id: JobId, now_ms: i64) -> Result<Option<Standing>> {
@@ -31,6 +27,7 @@ async fn of_job(conn: &mut Conn, id: JobId, now_ms: i64) -> Result<Option<Standi
     let row = conn.optional(bound).await?;
     let (workers, worker_seen_ms) = takers(&known_workers(conn).await?, &job.lane.queue, now_ms);
     let last_failure = conn.optional(sqlx::query(sql!("standing_failure")).bind(blob(id.0))).await?;
+    let fails_with = conn.optional(sqlx::query(sql!("standing_fails_with")).bind(blob(id.0))).await?;
     let in_hand = match &row {
         Some(row) if job.state == JobState::Running => Some(in_hand(conn, id, row).await?),
         _ => None,
@@ -41,12 +38,13 @@ async fn of_job(conn: &mut Conn, id: JobId, now_ms: i64) -> Result<Option<Standi
         ahead: ahead(15),
         ahead_in_scope: ahead(16),
         behind_hold: behind(&job),
-        claims_last_minute: row.as_ref().map_or(0, |row| claims_last_minute(row, now_ms)),
+        claims_last_minute: row.as_ref().map_or(0, |row| claims(row, now_ms)),
         model: row.as_ref().map(|row| scope(row, 7)).unwrap_or_default(),
         account: row.as_ref().map(|row| scope(row, 11)).unwrap_or_default(),
         workers,
         worker_seen_ms,
         last_failure: last_failure.as_ref().map(failure),
+        fails_with: fails_with.as_ref().filter(|row| whole(row, 6) != 0).map(failure),
         in_hand,
         job,
     }))
@@ -57,13 +55,8 @@ fn behind(job: &JobRow) -> u32 {
 }
 
 /// A lane keeps the claims of its latest minute and of the one before that.
-fn claims_last_minute(row: &SqliteRow, now_ms: i64) -> u32 {
-    let minute = now_ms.div_euclid(MINUTE_MS);
-    match minute.checked_sub(whole(row, 4)) {
-        Some(0) => number(row, 6),
-        Some(1) => number(row, 5),
-        _ => 0,
-    }
+fn claims(row: &SqliteRow, now_ms: i64) -> u32 {
+    claims_last_minute(now_ms, whole(row, 4), number(row, 5), number(row, 6))
 }
 
 /// Four columns from `first` on.
@@ -100,37 +93,13 @@ async fn in_hand(conn: &mut Conn, id: JobId, turn: &SqliteRow) -> Result<InHandS
         wait_ms: send.and_then(|send| whole_opt(send, 1)),
         wait_raw: send.filter(|_| read).and_then(|send| text_opt(send, 3)),
         wait_source,
+        outcome: send.and_then(|send| text_opt(send, 4)),
         cancel_asked: whole_opt(turn, 3).is_some(),
     })
-}
-
-/// A worker that is, or was.
-pub(super) struct Known {
-    worker: WorkerRow,
-    ended: bool,
-}
-
-impl Known {
-    pub fn takes(&self, queue: &str) -> bool {
-        self.worker.queues.is_empty() || self.worker.queues.iter().any(|taken| taken == queue)
-    }
-
-    pub fn lives(&self, now_ms: i64) -> bool {
-        let WorkerRow { heartbeat_ms, lease_ms, .. } = self.worker;
-        !self.ended && heartbeat_ms.saturating_add(lease_ms) > now_ms
-    }
 }
 
 pub(super) async fn known_workers(conn: &mut Conn) -> Result<Vec<Known>> {
     let rows = conn.all(sqlx::query(sql!("workers_known"))).await?;
     let known = |row: &SqliteRow| Known { worker: worker_of(row), ended: whole_opt(row, 6).is_some() };
     Ok(rows.iter().map(known).collect())
-}
-
-/// How many live workers take a queue, and when one that does or did was last heard of.
-fn takers(known: &[Known], queue: &str, now_ms: i64) -> (u32, Option<i64>) {
-    let takers = || known.iter().filter(|worker| worker.takes(queue));
-    let live = takers().filter(|worker| worker.lives(now_ms)).count();
-    let seen_ms = takers().map(|known| known.worker.heartbeat_ms).max();
-    (u32::try_from(live).unwrap_or(u32::MAX), seen_ms)
 }

@@ -1,6 +1,6 @@
 //! What stands now: holds, workers, figures, the next instant.
 
-use super::columns::{self, number, send_key, text, text_opt, uuid, whole, whole_opt};
+use super::columns::{self, number, number_opt, send_key, text, text_opt, uuid, whole, whole_opt};
 use super::fetch;
 use crate::failure::LimitKind;
 use crate::store::sqlite::conn::Conn;
@@ -90,6 +90,7 @@ fn hold_of(row: &SqliteRow) -> (i64, HoldRow) {
         source: text(row, 8),
         raw: text_opt(row, 9),
         refusal: send_key(row, 10),
+        refusal_status: number_opt(row, 20),
         extended: number(row, 13),
         barren: number(row, 14),
         probe: uuid(row, 15).map(JobId),

@@ -29,6 +29,9 @@ pub(super) async fn post(tx: &mut Tx<'_>, new: &NewMessages) -> Result<Posted> {
     // later is read no earlier than what waits already.
     let behind: bool = at(&row, 4)?;
     let seq = if running || behind { seq.saturating_add(1) } else { seq };
+    if new.last_turn.is_some_and(|last| seq > last) {
+        return Ok(Posted::NoTurnLeft);
+    }
     for body in &new.messages {
         let row = InboxRow { seq, kind: MESSAGE.to_owned(), body: body.clone(), at_ms: new.now_ms };
         inbox_row(tx, new.job, &row, new.key.clone()).await?;

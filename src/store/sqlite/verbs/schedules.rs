@@ -1,7 +1,8 @@
 //! Schedules: added, removed, paused, and fired. What a firing submits goes in by the same way as any job.
 
 use super::submit::{check, submit};
-use crate::store::sqlite::schedules::{catch_up, overlap, run_of};
+use crate::store::sqlite::schedules::run_of;
+use crate::store::sqlite::text::{catch_up, overlap};
 use crate::store::sqlite::tx::{Tx, at, blob, sql, uuid_at};
 use crate::store::{Fire, Fired, Firing, FiringKind, JobId, NewJob, NewSchedule, Overlap, Pause, Result, RunRow};
 use crate::store::{ScheduleId, Scheduled, Submitted};
@@ -60,6 +61,9 @@ pub(super) async fn fire(tx: &mut Tx<'_>, fire: &Fire) -> Result<Fired> {
         return Ok(Fired::Void);
     }
     let skips = at::<&str>(&row, 2)? == overlap(Overlap::Skip);
+    if fire.next_ms.is_some_and(|next_ms| fire.expected_next_ms.is_some_and(|expected_ms| next_ms < expected_ms)) {
+        tx.conn.run(sqlx::query(sql!("fire_forget")).bind(blob(id.0)).bind(fire.now_ms)).await?;
+    }
     let mut runs = Vec::with_capacity(fire.firings.len());
     for firing in &fire.firings {
         runs.push(run(tx, fire, firing, skips).await?);
