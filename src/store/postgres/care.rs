@@ -34,7 +34,7 @@ pub async fn checks(url: &str, options: &OpenOptions, _now_ms: i64) -> Vec<Check
         Err(error) => checks.push(refused(&error)),
     }
     if schema(url, options, &mut checks).await {
-        for state in [writable(&mut conn).await, transactions(&mut conn).await, clock(&mut conn).await] {
+        for state in [writable(&mut conn).await, transactions(&mut conn).await, clock(&mut conn, options).await] {
             checks.push(state.unwrap_or_else(|error| refused(&told(error))));
         }
     }
@@ -70,8 +70,8 @@ async fn schema(url: &str, options: &OpenOptions, checks: &mut Vec<Check>) -> bo
     false
 }
 
-async fn text(conn: &mut PgConnection, text: &'static str) -> Result<String, sqlx::Error> {
-    sqlx::raw_sql(AssertSqlSafe(text)).fetch_one(conn).await?.try_get(0)
+async fn text(conn: &mut PgConnection, text: impl Into<String>) -> Result<String, sqlx::Error> {
+    sqlx::raw_sql(AssertSqlSafe(text.into())).fetch_one(conn).await?.try_get(0)
 }
 
 async fn server(conn: &mut PgConnection) -> Result<String, sqlx::Error> {
@@ -110,11 +110,15 @@ async fn transactions(conn: &mut PgConnection) -> Result<Check, sqlx::Error> {
     })
 }
 
-async fn clock(conn: &mut PgConnection) -> Result<Check, sqlx::Error> {
+async fn clock(conn: &mut PgConnection, options: &OpenOptions) -> Result<Check, sqlx::Error> {
+    // By its full name: through a pooler no session has its schema set.
     let ahead = text(
         conn,
-        "SELECT (coalesce(max(heartbeat_ms), 0) - floor(extract(epoch FROM clock_timestamp()) * 1000))::bigint::text
-         FROM workers",
+        format!(
+            "SELECT (coalesce(max(heartbeat_ms), 0) - floor(extract(epoch FROM clock_timestamp()) * 1000))::bigint::text
+             FROM \"{}\".workers",
+            options.schema
+        ),
     )
     .await?;
     Ok(if ahead.parse::<i64>().unwrap_or(0) > AHEAD_MS {

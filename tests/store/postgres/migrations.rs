@@ -4,7 +4,7 @@ use super::cluster::shared;
 use super::harness::{connect, options, schema};
 use crate::conformance::T0;
 use reprieve::clock::Clock;
-use reprieve::store::postgres::{OpenOptions, care, migrate};
+use reprieve::store::postgres::{Notify, OpenOptions, care, migrate};
 use reprieve::store::{Error, Level, Postgres};
 use sqlx::Executor;
 
@@ -39,6 +39,9 @@ async fn whoever_begins_at_once_does_it_once() {
     let bad: Vec<&str> =
         checks.iter().filter(|check| check.level != Level::Ok).map(|check| check.name.as_str()).collect();
     assert_eq!(bad, ["vacuum"], "{checks:?}");
+    // The same where nothing outlives a transaction.
+    let polling = OpenOptions { notify: Notify::Poll, ..options(&schema) };
+    assert_eq!(care::checks(&url, &polling, T0).await, checks);
 }
 
 #[tokio::test]
